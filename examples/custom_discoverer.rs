@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use discovery_core::{
     DiscoverError, DiscoveredService, Discoverer, Discovery, Merge, Runner, RunnerOptions,
 };
-use examples::{Failure, get, start_service, wait_unless_once};
+use examples::{Failure, Folder, get, start_service, wait_unless_once};
 use indexmap::IndexMap;
 use proxy_model::config::DestinationConfig;
 use proxy_runtime::Proxy;
@@ -57,7 +57,7 @@ fn service(name: &str, addresses: &[&str]) -> DiscoveredService {
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let folder = tempfile::tempdir()?;
+    let folder = Folder::create("custom-discoverer")?;
     let list = folder.path().join("services.txt");
     let catalog = start_service("catalog").await?;
     std::fs::write(&list, format!("catalog {catalog}\n"))?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use discovery_core::{FileProvider, Merge, MergedState};
-use examples::{Failure, get, send, start_service, wait_unless_once};
+use examples::{Failure, Folder, get, send, start_service, wait_unless_once};
 use http::Method;
 use proxy_runtime::Proxy;
 use proxy_runtime::server::{Listener, Server};
@@ -19,7 +19,7 @@ use tokio::sync::watch;
 async fn main() -> Result<(), Failure> {
     let blue = start_service("blue").await?;
     let green = start_service("green").await?;
-    let folder = tempfile::tempdir()?;
+    let folder = Folder::create("hot-reload")?;
     let file = folder.path().join("appsettings.json");
     write(&file, &blue)?;
 

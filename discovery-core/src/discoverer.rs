@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use crate::discovery::Discovery;
 use crate::error::DiscoverError;
 use crate::report::RoundReport;
+use crate::unreachable::UnreachableService;
 
 /// A source of services: a registry, a cluster's naming service, a database.
 ///
@@ -102,6 +103,20 @@ pub trait Discoverer: Send + Sync {
         std::future::pending().await
     }
 
+    /// Hears which services requests do not get through to: connections are refused, or no destination is available.
+    /// Returns whether the next [`discover`](Self::discover) would look at just these; if so, the runner calls it now.
+    ///
+    /// For a source that is not told of changes at once, and may have missed one: a primary that has moved, instances that
+    /// were started again elsewhere. Such a source remembers the names, and reads these services anew instead of believing
+    /// what it knows. The default is to ignore it, which is right for a source with live events.
+    ///
+    /// The runner limits how often this is called: for one service at once, then each second, and more rarely the longer
+    /// that changes nothing. It is never called while requests succeed. It must not block.
+    fn unreachable(&self, services: &[UnreachableService]) -> bool {
+        let _ = services;
+        false
+    }
+
     /// Learns what became of each service after a round, for a source that wants to be told: Service Fabric shows
     /// such reports as health of the service.
     ///
@@ -130,6 +145,10 @@ impl<D: Discoverer + ?Sized> Discoverer for Arc<D> {
 
     async fn changed(&self) {
         (**self).changed().await;
+    }
+
+    fn unreachable(&self, services: &[UnreachableService]) -> bool {
+        (**self).unreachable(services)
     }
 
     async fn published(&self, report: &RoundReport) {

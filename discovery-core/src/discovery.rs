@@ -1,5 +1,6 @@
 //! What a discoverer answers.
 
+use std::fmt;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -7,6 +8,7 @@ use proxy_model::config::{DestinationConfig, ProxyConfig};
 use proxy_model::{DestinationId, Problem, Problems};
 
 use crate::error::DiscoverErrorKind;
+use crate::labels::Parsed;
 use crate::moment::Moment;
 
 /// Free text by key, as registries attach it to services: labels, tags, annotations.
@@ -114,6 +116,40 @@ pub struct DiscoveredService {
     /// What the source itself finds wrong with it, with pointers that mean something to the service's owner. An error
     /// quarantines the service.
     pub problems: Problems,
+    /// The labels that the source made [`ServiceContent::Config`] of, and the way to make it again; see
+    /// [`with_rebuild`](Self::with_rebuild).
+    pub rebuild: Option<Rebuild>,
+}
+
+/// The labels that a source made a service's configuration of, and how it makes configuration of other labels for what
+/// the service consists of now.
+///
+/// Two of them are equal if their labels are.
+#[derive(Clone)]
+pub struct Rebuild {
+    pub(crate) labels: Arc<Labels>,
+    build: Arc<dyn Fn(&Labels) -> Parsed + Send + Sync>,
+}
+
+impl Rebuild {
+    /// The configuration that the service would have now with these labels.
+    pub(crate) fn with(&self, labels: &Labels) -> Parsed {
+        (self.build)(labels)
+    }
+}
+
+impl PartialEq for Rebuild {
+    fn eq(&self, other: &Self) -> bool {
+        self.labels == other.labels
+    }
+}
+
+impl fmt::Debug for Rebuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rebuild")
+            .field("labels", &self.labels)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a [`DiscoveredService`] is.
@@ -126,7 +162,8 @@ pub enum ServiceContent {
     Config(ProxyConfig),
     /// The service is there, and does not ask to be served. Its last good form is dropped.
     NotEnlisted,
-    /// The service is there, but could not be read. It keeps its last good form.
+    /// The service is there, but could not be read. It keeps its last good form, with its current destinations if there
+    /// is a way to [make it again](DiscoveredService::with_rebuild).
     Failed,
 }
 
@@ -157,6 +194,7 @@ impl DiscoveredService {
             group: None,
             content,
             problems: Problems::new(),
+            rebuild: None,
         }
     }
 
@@ -207,6 +245,26 @@ impl DiscoveredService {
     #[must_use]
     pub fn in_group(mut self, group: impl Into<Arc<str>>) -> Self {
         self.group = Some(group.into());
+        self
+    }
+
+    /// Tells how the source makes the service's configuration of its labels and of what the service consists of now:
+    /// its instances and partitions. `labels` are those of this answer.
+    ///
+    /// While the labels of a service are wrong, its last good *labels* serve with its *current* destinations. For
+    /// [`ServiceContent::Labelled`] the runner makes that itself. For [`ServiceContent::Config`] it calls `build` with
+    /// the labels that were last right, on a thread where that may take its time. Without `build` the last good clusters
+    /// get the destinations of the clusters of the same name in this answer.
+    #[must_use]
+    pub fn with_rebuild(
+        mut self,
+        labels: impl Into<Arc<Labels>>,
+        build: impl Fn(&Labels) -> Parsed + Send + Sync + 'static,
+    ) -> Self {
+        self.rebuild = Some(Rebuild {
+            labels: labels.into(),
+            build: Arc::new(build),
+        });
         self
     }
 

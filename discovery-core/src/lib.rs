@@ -4,6 +4,7 @@ mod backoff;
 mod contain;
 mod discoverer;
 mod discovery;
+mod endpoints;
 mod error;
 mod filter;
 pub mod labels;
@@ -20,13 +21,14 @@ mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+mod unreachable;
 mod validator;
 
 pub use self::backoff::Backoff;
 pub use self::discoverer::Discoverer;
 pub use self::discovery::{
     Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels, Outdated,
-    ServiceContent,
+    Rebuild, ServiceContent,
 };
 pub use self::error::{DiscoverError, DiscoverErrorKind};
 pub use self::filter::{ConfigFilter, FilterContext};
@@ -41,6 +43,7 @@ pub use self::report::{RoundReport, ServiceOutcome, ServiceReport};
 pub use self::resolver::DestinationResolver;
 pub use self::runner::{DiscoveryProvider, Runner, RunnerOptions};
 pub use self::status::{
-    Failure, PersistenceStatus, ProviderStatus, QuarantinedService, SourceState,
+    Failure, PersistenceStatus, ProviderStatus, QuarantinedService, SourceState, rough_age,
 };
+pub use self::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 pub use self::validator::{Candidate, ConfigValidator, Scope};

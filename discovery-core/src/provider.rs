@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
-use proxy_model::{Problems, Revision};
+use proxy_model::{ClusterId, Problems, Revision};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::discovery::Outdated;
 use crate::moment::Moment;
 use crate::status::{Failure, ProviderStatus, SourceState};
+use crate::unreachable::Unreachable;
 
 /// Provides configuration, and tells when it changes.
 ///
@@ -69,6 +70,12 @@ pub trait ConfigProvider: Send + Sync {
     /// status may change without a signal.
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>>;
 
+    /// Hears that requests do not get through to one of this provider's clusters, so that it may look at where that is
+    /// now. Called as often as requests fail; must not block. The default ignores it.
+    fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
+        let _ = (cluster, seen);
+    }
+
     /// Whether the proxy is not ready before this provider had a configuration.
     fn is_required(&self) -> bool {
         true
@@ -87,6 +94,10 @@ impl<P: ConfigProvider + ?Sized> ConfigProvider for Arc<P> {
 
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
         (**self).subscribe()
+    }
+
+    fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
+        (**self).unreachable(cluster, seen);
     }
 
     fn is_required(&self) -> bool {

@@ -56,8 +56,10 @@ pub enum ServiceOutcome {
     NotEnlisted,
     /// What the source says about it now cannot be used.
     Quarantined {
-        /// How old the form is that serves instead; `None`: nothing serves.
+        /// How old the rules are that serve instead; `None`: nothing serves.
         last_good_age: Option<Duration>,
+        /// How old the destinations are that serve.
+        destinations_age: Option<Duration>,
     },
     /// The source did not mention it, and it serves in its last good form: its group could not be listed, or its
     /// removal waits to be confirmed.

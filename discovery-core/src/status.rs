@@ -1,6 +1,7 @@
 //! How a source is doing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proxy_model::Problems;
 use serde::Serialize;
@@ -137,10 +138,40 @@ pub struct QuarantinedService {
     pub service: Arc<str>,
     /// Since when.
     pub since: Moment,
-    /// When the form that serves instead was last confirmed; `None`: nothing serves.
+    /// When the rules that serve instead, its routes and the settings of its clusters, were last confirmed; `None`:
+    /// nothing serves.
     pub last_good: Option<Moment>,
+    /// When the destinations that serve were last confirmed. They follow the source while the rules stay, unless the
+    /// source cannot tell them.
+    pub destinations: Option<Moment>,
     /// Why. Pointers begin at the service.
     pub problems: Problems,
+}
+
+impl QuarantinedService {
+    /// What serves, for people: `rules of 12 minutes ago, destinations of 2 s ago`, or `nothing serves`.
+    pub fn serves(&self) -> String {
+        let Some(rules) = self.last_good else {
+            return "nothing serves".to_owned();
+        };
+        let destinations = self.destinations.unwrap_or(rules);
+        format!(
+            "rules of {} ago, destinations of {} ago",
+            rough_age(rules.age()),
+            rough_age(destinations.age())
+        )
+    }
+}
+
+/// An age in the unit that a person would choose.
+pub fn rough_age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match (seconds / 86_400, seconds / 3600, seconds / 60) {
+        (0, 0, 0..=1) => format!("{seconds} s"),
+        (0, 0 | 1, minutes) => format!("{minutes} minutes"),
+        (0 | 1, hours, _) => format!("{hours} hours"),
+        (days, _, _) => format!("{days} days"),
+    }
 }
 
 /// How keeping the last good configuration on disk is doing.
@@ -160,4 +191,42 @@ fn due_in_seconds<S: serde::Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let seconds = due.map(|due| due.saturating_duration_since(Instant::now()).as_secs_f64());
     seconds.serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_the_unit_that_a_person_would_choose() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (119, "119 s"),
+            (120, "2 minutes"),
+            (12 * 60 + 59, "12 minutes"),
+            (2 * 3600 - 1, "119 minutes"),
+            (2 * 3600, "2 hours"),
+            (47 * 3600, "47 hours"),
+            (48 * 3600, "2 days"),
+        ] {
+            assert_eq!(rough_age(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_serves_of_a_service_is_told_with_both_ages() {
+        let mut service = QuarantinedService {
+            service: "web".into(),
+            since: Moment::now(),
+            last_good: Some(Moment::ago(Duration::from_secs(12 * 60))),
+            destinations: Some(Moment::ago(Duration::from_secs(2))),
+            problems: Problems::new(),
+        };
+        assert_eq!(
+            service.serves(),
+            "rules of 12 minutes ago, destinations of 2 s ago"
+        );
+        service.last_good = None;
+        assert_eq!(service.serves(), "nothing serves");
+    }
 }

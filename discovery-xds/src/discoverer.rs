@@ -157,6 +157,7 @@ impl Discoverer for XdsDiscoverer {
         }
     }
 
+    // `unreachable` is ignored: the control plane pushes what changes.
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         if seen.is_none() {

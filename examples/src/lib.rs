@@ -1,5 +1,6 @@
 //! What the examples share: a service to proxy to, a client to try it with, and when to end.
 
+mod folder;
 mod followed;
 mod started;
 
@@ -14,6 +15,7 @@ use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
+pub use self::folder::Folder;
 pub use self::followed::Followed;
 pub use self::started::Started;
 

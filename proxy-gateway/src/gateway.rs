@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::{Merge, Merged, MergedState};
+use discovery_core::{Merge, Merged, MergedState, UnreachableClusters};
 use program_kit::Failure;
 use proxy_model::CompileOptions;
 use proxy_runtime::Proxy;
@@ -82,6 +82,8 @@ impl Gateway {
     {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut builder = Proxy::builder().upstream(upstream(&provider)?);
+        let unreachable = Arc::new(UnreachableClusters::new());
+        builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder.loop_guard(settings.server.loop_guard);
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
@@ -107,7 +109,7 @@ impl Gateway {
 
         let access_log = open_access_log(settings)?;
         let mut followed = Vec::new();
-        let mut server = Server::for_proxy(&proxy).with_limits(limits);
+        let mut server = Server::for_proxy(&proxy).with_limits(limits.clone());
         if let Some(workers) = settings.server.workers.and_then(NonZeroUsize::new) {
             server = server.with_workers(workers);
         }
@@ -136,12 +138,15 @@ impl Gateway {
         let addresses = server.local_addrs().to_vec();
         let server = Serving::Bound(Box::new(move || server.start()), addresses);
         tasks.spawn(driver);
+        let told = Arc::clone(&merged);
+        tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });
         if !followed.is_empty() {
             tasks.spawn(certificates::follow(followed));
         }
         let admin = match admin_socket {
             Some(socket) => {
                 let mut admin = Admin::builder(proxy.clone())
+                    .limits(limits)
                     .merged(Arc::clone(&merged))
                     .server(metrics)
                     .dropped_lines("program", program_kit::dropped_lines);

@@ -10,22 +10,17 @@ use crate::workspace::Workspace;
 /// A guard against a step that hangs, not a budget: each takes minutes at most.
 pub(crate) const LIMIT: Duration = Duration::from_secs(35 * 60);
 
-/// Where the fuzz targets are.
-const FUZZ: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
-
 pub(crate) fn format() -> crate::Result<Outcome> {
     show(&[
         Invocation::cargo("fmt --all --check"),
-        Invocation::cargo("fmt --check").args(FUZZ),
+        Invocation::cargo("fmt --check --manifest-path fuzz/Cargo.toml"),
     ])
 }
 
-/// Clippy for both workspaces.
-pub(crate) fn lint(workspace: &Workspace) -> crate::Result<Outcome> {
-    let deny = ["--", "-D", "warnings"];
-    let ours = Invocation::cargo("clippy --keep-going --workspace --all-targets --all-features");
-    let fuzz = in_fuzz(workspace, "clippy --all-targets");
-    show(&[ours.args(deny), fuzz.args(deny)])
+/// Clippy for all members.
+pub(crate) fn lint() -> crate::Result<Outcome> {
+    let clippy = "clippy --keep-going --workspace --all-targets --all-features -- -D warnings";
+    show(&[Invocation::cargo(clippy)])
 }
 
 pub(crate) fn documentation() -> crate::Result<Outcome> {
@@ -96,22 +91,6 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
 /// Whether a line is the one that cargo writes after the warnings of a build.
 fn is_count_of_warnings(line: &str) -> bool {
     line.contains("warning") && line.contains("generated") && line.contains('`')
-}
-
-/// The fuzz targets on their seeds and on mutations of those, which needs no fuzzer.
-pub(crate) fn fuzz(workspace: &Workspace) -> crate::Result<Outcome> {
-    show(&[in_fuzz(workspace, "test")])
-}
-
-/// A command on the fuzz targets, which are no member of the workspace, so that nothing else builds them.
-fn in_fuzz(workspace: &Workspace, command: &str) -> Invocation {
-    let target = workspace.target_directory();
-    // A line that is printed for repetition is better short.
-    let target = target.strip_prefix(workspace.root()).unwrap_or(target);
-    Invocation::cargo(command)
-        .args(FUZZ)
-        .arg("--target-dir")
-        .arg(target)
 }
 
 /// Runs commands of a tool. Without it they are skipped, or fail if it is required.

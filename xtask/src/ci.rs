@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
 
     // What is checked without being run: descriptions of crates, of which no code is made.
     steps.run("format", checks::format);
-    steps.run("lint", || checks::lint(&workspace));
+    steps.run("lint", checks::lint);
     steps.run("doc", checks::documentation);
     steps.wait_for("tools");
     steps.run("spelling", || checks::spelling(&workspace, required));
@@ -79,7 +79,17 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     options.done_with(Leftover::Checks, target)?;
 
     // What is run without optimisation.
-    steps.run("build", test::build);
+    let mut compiled = None;
+    steps.run("build", || {
+        let (outcome, seconds) = bench::build::build(&workspace)?;
+        compiled = seconds;
+        Ok(outcome)
+    });
+    if !options.quick {
+        steps.run("build cost", || {
+            bench::build::step(&workspace, compiled.as_ref())
+        });
+    }
     steps.wait_for("peers");
     steps.run("test", || test::run_tests(&workspace, required));
     steps.run("doc tests", || test::run_doc_tests(&workspace, required));
@@ -88,13 +98,8 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.run("lean server", test::run_lean_server);
         steps.run("examples", || examples::run(&workspace, required));
         steps.run("packaging", || packaging::step(&workspace, required));
-    }
-    options.done_with(Leftover::Programs, target)?;
-    steps.run("fuzz", || checks::fuzz(&workspace));
-    if !options.quick {
         options.done_with(Leftover::Debug, target)?;
         // What is measured, in the build that users make.
-        steps.run("build cost", || bench::build::step(&workspace));
         steps.run("gate", || bench::gate::step(&workspace, required));
     }
     steps.end()

@@ -62,8 +62,13 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
 }
 
 /// Compiles unit and integration tests, programs and examples.
-pub(crate) fn build() -> crate::Result<Outcome> {
-    show(&[Runner::choose().command().arg("--no-run")])
+fn build() -> crate::Result<Outcome> {
+    show(&[build_command()])
+}
+
+/// The command of [`build`].
+pub(crate) fn build_command() -> Invocation {
+    Runner::choose().command().arg("--no-run")
 }
 
 /// Runs unit, integration and peer tests.
@@ -80,7 +85,7 @@ pub(crate) fn run_doc_tests(workspace: &Workspace, require_peers: bool) -> crate
 
 /// Runs each benchmark once, as a test that it still works.
 pub(crate) fn run_benchmarks_once() -> crate::Result<Outcome> {
-    let command = Invocation::cargo("test --package benches --no-fail-fast --bench *");
+    let command = Invocation::cargo("test --no-fail-fast --bench *");
     show(&[command.args(["--all-features"])])
 }
 

@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Leftover {
     /// Of `check`, `clippy` and `doc`: descriptions of crates of which no code was made, and pages.
     Checks,
-    /// Programs: tests, examples, what the workspace ships. Libraries stay, since others link them.
-    Programs,
     /// Everything that was built without optimisation.
     Debug,
 }
@@ -23,7 +21,6 @@ impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Checks => "what only checks read, and pages,",
-            Self::Programs => "programs",
             Self::Debug => "builds without optimisation",
         })
     }
@@ -37,11 +34,6 @@ pub(crate) fn delete(leftover: Leftover, target: &Path) -> io::Result<()> {
             remove_directory(&target.join("doc"))?;
             remove_each(&debug.join("deps"), is_checked_only)
         }
-        Leftover::Programs => {
-            remove_directory(&debug.join("examples"))?;
-            remove_each(&debug, is_program)?;
-            remove_each(&debug.join("deps"), is_program)
-        }
         Leftover::Debug => remove_directory(&debug),
     }
 }
@@ -51,31 +43,8 @@ fn is_checked_only(path: &Path) -> bool {
     has_extension(path, "rmeta") && !path.with_extension("rlib").is_file()
 }
 
-/// Whether a file is a program. Cargo gives it no extension, except where the system wants one; the loader's libraries,
-/// which may be executable too, have one always.
-fn is_program(path: &Path) -> bool {
-    let named_so = match std::env::consts::EXE_EXTENSION {
-        "" => path.extension().is_none(),
-        extension => has_extension(path, extension),
-    };
-    // The program that this is may not be deleted everywhere, and `cargo xtask` wants it again.
-    let own = std::env::current_exe().is_ok_and(|own| path.file_name() == own.file_name());
-    named_so && !own && path.is_file() && is_executable(path)
-}
-
 fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found == extension)
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(_path: &Path) -> bool {
-    true
 }
 
 fn remove_each(directory: &Path, unneeded: impl Fn(&Path) -> bool) -> io::Result<()> {
@@ -99,10 +68,8 @@ fn remove_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     const LIBRARIES: [&str; 6] = [
@@ -120,10 +87,6 @@ mod tests {
             let path = place.path().join(file);
             fs::create_dir_all(path.parent().expect("it has one")).expect("can be made");
             fs::write(&path, "").expect("can be written");
-            if path.extension().is_none_or(|extension| extension == "so") {
-                let permissions = fs::Permissions::from_mode(0o755);
-                fs::set_permissions(&path, permissions).expect("can be set");
-            }
         }
         place
     }
@@ -151,18 +114,6 @@ mod tests {
     }
 
     #[test]
-    fn of_programs_none_is_left_and_what_they_are_linked_from_stays() {
-        let programs = [
-            "debug/deps/forward-06",
-            "debug/proxy-gateway",
-            "debug/examples/serf",
-        ];
-        let place = built(&programs);
-        delete(Leftover::Programs, place.path()).expect("can be deleted");
-        only_libraries_are_left(place.path(), &programs);
-    }
-
-    #[test]
     fn of_builds_without_optimisation_nothing_is_left() {
         let place = built(&[]);
         delete(Leftover::Debug, place.path()).expect("can be deleted");
@@ -171,19 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn the_program_that_runs_is_left() {
-        let own = std::env::current_exe().expect("it has a path");
-        let own = own.file_name().expect("it has a name").to_string_lossy();
-        let own = format!("debug/deps/{own}");
-        let place = built(&[&own]);
-        delete(Leftover::Programs, place.path()).expect("can be deleted");
-        assert!(place.path().join(own).exists());
-    }
-
-    #[test]
     fn where_nothing_was_built_nothing_is_deleted() {
         let place = tempfile::tempdir().expect("a directory can be made");
-        for leftover in [Leftover::Checks, Leftover::Programs, Leftover::Debug] {
+        for leftover in [Leftover::Checks, Leftover::Debug] {
             delete(leftover, place.path()).expect("nothing to do");
         }
     }

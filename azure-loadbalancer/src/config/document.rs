@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{
-    Cloud, Config, Edition, FlipOrder, LoadBalancerSku, OrphanPolicy, PoolMembership,
-    default_cluster_name,
+    Cloud, Config, Edition, FlipOrder, LeftAddresses, LoadBalancerSku, OrphanPolicy,
+    PoolMembership, default_cluster_name,
 };
 
 #[derive(Deserialize)]
@@ -41,9 +41,11 @@ pub(super) struct ConfigDocument {
     disable_outbound_snat: Option<bool>,
     backend_pool_type: Option<String>,
     not_ready_grace_seconds: Option<u64>,
+    empty_grace_seconds: Option<u64>,
     edition: Option<Edition>,
     flip_order: Option<FlipOrder>,
     orphans: Option<OrphanPolicy>,
+    left_addresses: Option<LeftAddresses>,
     exclusive_security_group: Option<bool>,
 }
 
@@ -85,9 +87,11 @@ impl TryFrom<ConfigDocument> for Config {
             not_ready_grace: document
                 .not_ready_grace_seconds
                 .map_or(usual.not_ready_grace, Duration::from_secs),
+            empty_grace: document.empty_grace_seconds.map(Duration::from_secs),
             edition: document.edition.unwrap_or_default(),
             flip_order: document.flip_order.unwrap_or_default(),
             orphans: document.orphans.unwrap_or_default(),
+            left_addresses: document.left_addresses.unwrap_or_default(),
             exclusive_security_group: document
                 .exclusive_security_group
                 .unwrap_or(usual.exclusive_security_group),

@@ -75,6 +75,14 @@ pub struct Config {
     /// For how long a node that is not ready stays a member of pools that are made of addresses; default: 60 s.
     #[serde(rename = "notReadyGraceSeconds", serialize_with = "seconds::serialize")]
     pub not_ready_grace: Duration,
+    /// For how long a pool keeps its members while no node takes part: none is known, or none is ready. Absent: until a node takes
+    /// part again, since who sees nobody any more has more often lost its own view than all of its machines. Zero: not at all.
+    /// [`crate::plan()`] has no clock: with it there is only zero and for ever. A node that is told to take no part leaves anyway.
+    #[serde(
+        rename = "emptyGraceSeconds",
+        serialize_with = "seconds::serialize_option"
+    )]
+    pub empty_grace: Option<Duration>,
     /// Which semantics annotations and rules have; default: those of today.
     pub edition: Edition,
     /// What is done first when a service changes between internal and external; default: make before break.
@@ -82,6 +90,10 @@ pub struct Config {
     /// What is done with resources of services that are not there any more; default: they are removed. The program removes them
     /// only if the configuration says so in words, or its caller.
     pub orphans: OrphanPolicy,
+    /// What is done with a public address that a service has left for another one, or for none, if others may know it: it has a
+    /// label in the DNS, or the address itself was handed out. Default: it is deleted. The program keeps it unless the configuration
+    /// says otherwise in words, or its caller.
+    pub left_addresses: LeftAddresses,
     /// Whether no other cluster writes rules into the same network security group; default: others may.
     ///
     /// If it is alone, a rule with a name of this crate's, or a destination of it, that belongs to no service is removed whoever
@@ -150,6 +162,17 @@ pub enum OrphanPolicy {
     Report,
 }
 
+/// What is done with a public address that a service has left and that others may know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LeftAddresses {
+    /// It is deleted.
+    #[default]
+    Delete,
+    /// It stays, with a warning.
+    Keep,
+}
+
 impl Config {
     /// A configuration with the defaults of every field.
     pub fn new(subscription_id: &str, resource_group: &str, location: &str) -> Self {
@@ -174,9 +197,11 @@ impl Config {
             disable_outbound_snat: false,
             backend_pool_type: PoolMembership::Address,
             not_ready_grace: Duration::from_secs(60),
+            empty_grace: None,
             edition: Edition::Current,
             flip_order: FlipOrder::MakeBeforeBreak,
             orphans: OrphanPolicy::Remove,
+            left_addresses: LeftAddresses::Delete,
             exclusive_security_group: false,
         }
     }
@@ -307,5 +332,15 @@ mod seconds {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(value.as_secs())
+    }
+
+    pub(super) fn serialize_option<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use parking_lot::MutexGuard;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::graph;
 use super::options::ExecutorOptions;
@@ -13,7 +14,7 @@ use super::run::Run;
 use crate::arm::{ArmClient, ArmError};
 use crate::config::{Config, ConfigError};
 use crate::node::Node;
-use crate::plan::{Plan, Request, Snapshot, plan_request};
+use crate::plan::{Forecast, Memory, Plan, Request, Snapshot, forecast_from, plan_request};
 use crate::service::{Service, ServiceKey};
 
 /// Carries out plans for a cluster. It is the only writer among its users: reconciliations wait for each other, since load
@@ -27,9 +28,10 @@ pub struct Executor {
     writer: Mutex<BTreeSet<ServiceKey>>,
     /// The resource groups that public addresses were in.
     groups: parking_lot::Mutex<BTreeSet<String>>,
-    /// The addresses that the cluster has had, as long as a security rule leads there: nothing else tells whose they were once the
-    /// load balancer is written and the security group is not.
-    addresses: parking_lot::Mutex<BTreeSet<String>>,
+    /// The addresses that the cluster has had.
+    memory: parking_lot::Mutex<Memory>,
+    /// Since when pools keep members although no node takes part.
+    kept_since: parking_lot::Mutex<Option<Instant>>,
 }
 
 /// A reconciliation that could not be made at all.
@@ -68,7 +70,8 @@ impl Executor {
             options,
             writer: Mutex::default(),
             groups: parking_lot::Mutex::default(),
-            addresses: parking_lot::Mutex::default(),
+            memory: parking_lot::Mutex::default(),
+            kept_since: parking_lot::Mutex::default(),
         })
     }
 
@@ -99,6 +102,40 @@ impl Executor {
         self.plan_as(&self.config, services, nodes).await
     }
 
+    /// All that [`reconcile`](Self::reconcile) would write, in all of its rounds, if nobody else writes meanwhile and nothing is
+    /// refused. Everything is read once, and nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be read.
+    pub async fn forecast(
+        &self,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<Forecast, ReconcileError> {
+        let snapshot = self.read(&self.config, services).await?;
+        let memory = self.memory().clone();
+        let request = Request::EVERYTHING;
+        let rounds = self.options.max_rounds;
+        let config = &self.config;
+        Ok(forecast_from(
+            config, &request, services, nodes, snapshot, memory, rounds,
+        ))
+    }
+
+    async fn read(
+        &self,
+        config: &Config,
+        services: &[Service],
+    ) -> Result<Snapshot, ReconcileError> {
+        let mut groups = self.groups().clone();
+        let snapshot = read_again(&self.client, config, services, &mut groups)
+            .await
+            .map_err(ReconcileError::Read)?;
+        *self.groups() = groups;
+        Ok(snapshot)
+    }
+
     pub(crate) async fn plan_as(
         &self,
         config: &Config,
@@ -117,11 +154,7 @@ impl Executor {
         services: &[Service],
         nodes: &[Node],
     ) -> Result<(Plan, Snapshot), ReconcileError> {
-        let mut groups = self.groups().clone();
-        let snapshot = read_again(&self.client, config, services, &mut groups)
-            .await
-            .map_err(ReconcileError::Read)?;
-        *self.groups() = groups;
+        let snapshot = self.read(config, services).await?;
         let plan = plan_request(config, request, services, nodes, &snapshot);
         Ok((plan, snapshot))
     }
@@ -132,8 +165,32 @@ impl Executor {
     }
 
     /// The addresses that the cluster has had; the same holds for them.
-    pub(super) fn addresses(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.addresses.lock()
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock()
+    }
+
+    /// Takes note of what is there before a plan is carried out.
+    pub(super) fn remember(
+        &self,
+        config: &Config,
+        services: &[Service],
+        nodes: &[Node],
+        plan: &Plan,
+        snapshot: &Snapshot,
+    ) {
+        let mut memory = self.memory();
+        memory.remember(config, services, nodes, plan, snapshot);
+    }
+
+    /// When pools lose the members that they keep although no node takes part, if they do.
+    pub(super) fn pools_kept_until(&self) -> Option<Instant> {
+        (*self.kept_since.lock())?.checked_add(self.config.empty_grace?)
+    }
+
+    /// Notes whether pools keep members although no node takes part.
+    pub(super) fn note_kept_pools(&self, are_kept: bool) {
+        let mut since = self.kept_since.lock();
+        *since = are_kept.then(|| since.unwrap_or_else(Instant::now));
     }
 
     /// Carries out the writes of one plan, of [`Steps`](crate::steps::Steps) for example, each once and after those that it waits

@@ -113,6 +113,10 @@ pub async fn follow(
             options.backoff.wait(failures)
         };
         due = Instant::now() + wait;
+        let kept_until = executor.pools_kept_until();
+        if let Some(until) = kept_until.filter(|until| *until > Instant::now()) {
+            due = due.min(until);
+        }
     }
 }
 

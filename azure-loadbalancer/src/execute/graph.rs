@@ -8,7 +8,7 @@ use futures_util::stream::FuturesUnordered;
 
 use super::write::write;
 use crate::arm::{ArmClient, ArmError, ArmErrorKind};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Operation, Plan};
 
 /// What became of a write.
 #[derive(Debug)]
@@ -104,6 +104,10 @@ fn skip_dependents(plan: &Plan, results: &mut [Option<Written>]) {
 
 async fn carry_out(client: &ArmClient, action: &Action) -> Result<(), ArmError> {
     let reason = action.reasons.first().map_or("", String::as_str);
+    if let Operation::DeletePublicIp { .. } = action.operation {
+        // It does not come back, so it is told before.
+        tracing::warn!(action = %action.operation, reason, "a public address is given up");
+    }
     let result = write(client, &action.operation).await;
     match &result {
         Ok(()) => tracing::info!(action = %action.operation, reason, "written"),

@@ -72,7 +72,7 @@ pub enum ServiceError {
     #[error("a write came to nothing")]
     Arm(#[source] Arc<ArmError>),
     /// There was still something to do after all rounds.
-    #[error("not done after {rounds} rounds: {what}{}", if source.is_some() {
+    #[error("not done: {what}{}", if source.is_some() {
         "; something else may be writing the same resources"
     } else {
         ""

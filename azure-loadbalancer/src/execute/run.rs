@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::executor::{Executor, ReconcileError};
 use super::graph::{self, Written, is_overtaken};
@@ -13,7 +13,7 @@ use super::refusals::Refusals;
 use crate::arm::{ArmError, ArmErrorKind};
 use crate::config::Config;
 use crate::node::Node;
-use crate::plan::{Action, Deferred, Plan, Request, Snapshot, addresses_of_cluster};
+use crate::plan::{Action, Deferred, Plan, Request, Snapshot};
 use crate::resources::BackendAddressPool;
 use crate::service::{Service, ServiceKey};
 
@@ -91,17 +91,22 @@ impl<'a> Run<'a> {
         nodes: &[Node],
     ) -> Result<(), ReconcileError> {
         let mut rounds = 0;
+        let kept_until = self.executor.pools_kept_until();
+        let empties_pools = kept_until.is_some_and(|until| until <= Instant::now());
         loop {
             let request = Request {
-                once_ours: self.executor.addresses().clone(),
+                empties_pools,
+                once_ours: self.executor.memory().addresses().clone(),
                 ..self.refusals.request()
             };
             let (plan, snapshot) = self
                 .executor
                 .plan_request(config, &request, services, nodes)
                 .await?;
-            self.remember(config, services, nodes, &plan, &snapshot);
+            self.executor
+                .remember(config, services, nodes, &plan, &snapshot);
             self.show(config, &plan, &snapshot);
+            self.executor.note_kept_pools(plan.pools_kept);
             let ended = if rounds >= self.executor.options().max_rounds {
                 self.leave(&plan);
                 Ended::AllDone
@@ -126,31 +131,6 @@ impl<'a> Run<'a> {
                     }
                 }
             }
-        }
-    }
-
-    /// Remembers which addresses were the cluster's, as long as security rules lead there.
-    fn remember(
-        &self,
-        config: &Config,
-        services: &[Service],
-        nodes: &[Node],
-        plan: &Plan,
-        snapshot: &Snapshot,
-    ) {
-        let groups = snapshot.security_group.iter();
-        let rules = groups.flat_map(|group| &group.properties.security_rules);
-        let open: HashSet<&str> = rules
-            .flat_map(|rule| rule.properties.destinations())
-            .collect();
-        let mut addresses = self.executor.addresses();
-        addresses.retain(|address| open.contains(address.as_str()));
-        // Without writes nothing becomes different from what can be read again.
-        if !plan.actions.is_empty() {
-            addresses.extend(addresses_of_cluster(config, services, snapshot));
-            // The group may be written and the pool not.
-            let nodes = nodes.iter().flat_map(|node| &node.addresses);
-            addresses.extend(nodes.map(ToString::to_string));
         }
     }
 

@@ -7,13 +7,15 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use serde_json::Value;
+
 use super::balancer::Drafts;
 use super::diff;
 use super::members::Members;
 use super::public_ip::{PublicIpDeletion, PublicIps};
 use super::security::SecurityDraft;
 use super::world::World;
-use super::{Action, Edge, Operation};
+use super::{Action, Edge, FieldChange, Operation};
 use crate::resources::{ArmId, LoadBalancer};
 use crate::service::ServiceKey;
 
@@ -137,8 +139,20 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
         id,
         if_match,
         services,
+        address,
+        label,
     } in &addresses.deletes
     {
+        let gone = |path: &str, value: &Option<String>| {
+            let from = Some(Value::from(value.clone()?));
+            let path = path.to_owned();
+            let to = None;
+            Some(FieldChange { path, from, to })
+        };
+        let changes = [
+            gone("ipAddress", address),
+            gone("dnsSettings.domainNameLabel", label),
+        ];
         let action = Action {
             operation: Operation::DeletePublicIp {
                 id: id.clone(),
@@ -148,7 +162,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
                 .iter()
                 .map(|key| format!("{key} needs it no more"))
                 .collect(),
-            changes: Vec::new(),
+            changes: changes.into_iter().flatten().collect(),
             services: services.clone(),
             sweeps: false,
             members: BTreeSet::new(),

@@ -139,6 +139,27 @@ pub enum PlanError {
         /// Who has it.
         by: String,
     },
+    /// The frontend cannot move, since a service that stays as it is shares it.
+    #[error(
+        "frontend {frontend} cannot move to another address, since service {by} shares it and stays as it is; correct that service first"
+    )]
+    FrontendShared {
+        /// The frontend.
+        frontend: String,
+        /// Who shares it.
+        by: ServiceKey,
+    },
+    /// No public address has the name that is asked for.
+    #[error(
+        "no public address in resource group {resource_group:?} is called {name:?}; create it, correct the name, or leave {key} out",
+        key = crate::annotations::keys::PUBLIC_IP_NAME
+    )]
+    PublicIpNotFound {
+        /// The name.
+        name: String,
+        /// Where it was looked for.
+        resource_group: String,
+    },
     /// A load balancer or public address has another sku than the configuration says.
     #[error("{resource} has sku {found}, and {wanted} is needed; Azure does not mix them")]
     SkuMismatch {

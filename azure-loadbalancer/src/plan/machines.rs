@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::world::World;
-use crate::node::{Node, labels};
+use crate::config::{Config, PoolMembership};
+use crate::node::{Node, Readiness, labels};
 use crate::resources::{ArmId, ScaleSetInstance, VirtualMachine};
 
 /// The machine of a node.
@@ -71,8 +72,7 @@ impl<'a> Machines<'a> {
 }
 
 /// Whether a node takes part at all, whatever load balancer it is about.
-pub(super) fn takes_part(world: &World<'_>, node: &Node) -> bool {
-    let config = world.config;
+pub(super) fn takes_part(config: &Config, node: &Node) -> bool {
     let label = |key: &str| node.labels.get(key).map(String::as_str);
     let elsewhere = label(labels::RESOURCE_GROUP)
         .is_some_and(|group| !group.eq_ignore_ascii_case(&config.resource_group));
@@ -80,6 +80,19 @@ pub(super) fn takes_part(world: &World<'_>, node: &Node) -> bool {
     let control_plane =
         config.is_standard() && config.exclude_master_from_standard_lb && node.is_control_plane();
     !elsewhere && !unmanaged && !control_plane && !node.labels.contains_key(labels::EXCLUDED)
+}
+
+/// Whether a node is, or may stay, a member of a pool: one that is not ready may if it is one.
+pub(super) fn can_be_member(config: &Config, node: &Node, is_member: bool) -> bool {
+    let is_there = match node.readiness {
+        Readiness::Ready => true,
+        Readiness::NotReady(since) => is_member && since < config.not_ready_grace,
+    };
+    let has_address = match config.backend_pool_type {
+        PoolMembership::Address => node.addresses.iter().any(|address| address.is_ipv4()),
+        PoolMembership::NetworkInterface => true,
+    };
+    takes_part(config, node) && is_there && has_address && node.unreadable.is_none()
 }
 
 /// The sets of the machines that run no control plane, or the name of a node that is in none.
@@ -90,7 +103,7 @@ pub(super) fn sets(
     let mut sets = BTreeSet::new();
     let mut without = None;
     for node in &world.nodes {
-        if node.is_control_plane() || !takes_part(world, node) {
+        if node.is_control_plane() || !takes_part(world.config, node) {
             continue;
         }
         match machines.set_of(node) {

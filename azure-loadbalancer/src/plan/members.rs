@@ -84,7 +84,7 @@ impl<'a> Members<'a> {
         pool: &ArmId,
     ) {
         let is_ready = node.readiness == Readiness::Ready && node.unreadable.is_none();
-        if !machines::takes_part(world, node) || !is_ready {
+        if !machines::takes_part(world.config, node) || !is_ready {
             return;
         }
         if !world.config.is_standard() {

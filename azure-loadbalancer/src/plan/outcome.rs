@@ -24,6 +24,8 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// What belongs to no service, and is removed or not as [`Config::orphans`](crate::Config::orphans) says.
     pub orphans: Vec<Orphan>,
+    /// Whether pools keep members although no node takes part; see [`Config::empty_grace`](crate::Config::empty_grace).
+    pub pools_kept: bool,
 }
 
 impl Plan {

@@ -7,9 +7,9 @@ use super::placement::Placement;
 use super::request::Balancers;
 use super::tags::{self, Owners};
 use super::target::Place;
-use super::world::{Standing, SubjectIndex, World};
+use super::world::{Standing, Subject, SubjectIndex, World};
 use super::{Deferred, Orphan, PlanError, Warning};
-use crate::config::{Edition, FlipOrder};
+use crate::config::{Edition, FlipOrder, LeftAddresses};
 use crate::resources::{
     AllocationMethod, ArmId, DnsSettings, ProvisioningState, PublicIpAddress, PublicIpProperties,
     Sku, SkuName,
@@ -30,6 +30,9 @@ pub(super) struct PublicIpDeletion {
     pub(super) id: ArmId,
     pub(super) if_match: Option<String>,
     pub(super) services: BTreeSet<ServiceKey>,
+    /// The address, and the label in the DNS.
+    pub(super) address: Option<String>,
+    pub(super) label: Option<String>,
 }
 
 /// What becomes of public addresses.
@@ -153,7 +156,20 @@ pub(super) fn build<'a>(
             Some((subject.key(), subject.intent()?.dns_label.as_ref()?))
         });
         for (holder, label) in labels.take(1) {
-            if is_label_elsewhere(world, id, holder, label) {
+            let has = world
+                .public_ip(id)
+                .filter(|_| world.config.edition == Edition::Note);
+            let settings = has.and_then(|address| address.properties.dns_settings.as_ref());
+            let its_label = settings.and_then(|settings| settings.domain_name_label.as_ref());
+            if has.is_some() && its_label != Some(label) {
+                all.warnings.insert(Warning {
+                    service: Some(holder.clone()),
+                    what: format!(
+                        "public address {} does not get label {label}: edition note writes labels only when an address is made; use edition current, or write the label by hand",
+                        id.name()
+                    ),
+                });
+            } else if is_label_elsewhere(world, id, holder, label) {
                 all.deferred.push(Deferred {
                     service: Some(holder.clone()),
                     what: format!(
@@ -297,7 +313,7 @@ fn label<'w>(
     world: &World<'_>,
     resource: &mut PublicIpAddress,
     owners: &BTreeSet<ServiceKey>,
-    users: impl Iterator<Item = &'w super::world::Subject<'w>>,
+    users: impl Iterator<Item = &'w Subject<'w>>,
 ) {
     if tags::label_holder(resource).is_some_and(|holder| !owners.contains(&holder)) {
         clear_label(resource);
@@ -362,13 +378,13 @@ fn clear_label(resource: &mut PublicIpAddress) {
     tags::remove_label_holder(resource);
 }
 
-fn delete(
-    world: &World<'_>,
+fn delete<'a>(
+    world: &World<'a>,
     id: &ArmId,
-    current: &PublicIpAddress,
+    current: &'a PublicIpAddress,
     released: BTreeSet<ServiceKey>,
     uses: &Uses<'_>,
-    all: &mut PublicIps<'_>,
+    all: &mut PublicIps<'a>,
 ) {
     if uses.referenced.contains(id) {
         if world.request.classes.load_balancers != Balancers::All {
@@ -381,6 +397,9 @@ fn delete(
             });
         }
         return;
+    }
+    if let Some(why) = handed_out(world, current, &released) {
+        return keep(world, id, current, released, &why, all);
     }
     // Its next owner must not get what security rules let in for this one. The provider of 2018 did not look.
     let config = world.config;
@@ -417,6 +436,101 @@ fn delete(
         id: id.clone(),
         if_match: current.etag.clone().filter(|_| is_free),
         services: released,
+        address: current.properties.ip_address.clone(),
+        label: label_of(current),
+    });
+}
+
+fn label_of(address: &PublicIpAddress) -> Option<String> {
+    let settings = address.properties.dns_settings.as_ref()?;
+    settings.domain_name_label.clone()
+}
+
+/// Why a public address that services have left is kept: others may know it. Nothing if nobody does, or if that does not matter:
+/// who deletes a service, or removes orphans, has said that its address goes.
+fn handed_out(
+    world: &World<'_>,
+    current: &PublicIpAddress,
+    released: &BTreeSet<ServiceKey>,
+) -> Option<String> {
+    let is_explicit = world.request.only.as_ref().is_some_and(|only| !only.want);
+    if world.config.left_addresses == LeftAddresses::Delete || is_explicit {
+        return None;
+    }
+    let subjects = released
+        .iter()
+        .filter_map(|key| world.subjects.get(world.subject(key)?));
+    let left: Vec<_> = subjects
+        .filter(|subject| !subject.service.deleting)
+        .collect();
+    if left.is_empty() {
+        return None;
+    }
+    let settings = current.properties.dns_settings.as_ref();
+    if let Some(label) = settings.and_then(|settings| settings.domain_name_label.as_deref()) {
+        return Some(format!("it has label {label:?} in the DNS"));
+    }
+    let address = current.properties.ip_address.as_deref()?;
+    let shown = |subject: &&Subject<'_>| {
+        let published = subject.service.published.as_ref();
+        published.is_some_and(|published| published.iter().any(|shown| shown == address))
+    };
+    if let Some(by) = world.subjects.iter().find(shown) {
+        return Some(format!("the status of {} shows it", by.key()));
+    }
+    let asks =
+        |subject: &&Subject<'_>| subject.service.load_balancer_ip.as_deref() == Some(address);
+    if let Some(by) = world.subjects.iter().find(asks) {
+        return Some(format!("{} asks for it", by.key()));
+    }
+    let unknown = left
+        .iter()
+        .find(|subject| subject.service.published.is_none())?;
+    Some(format!(
+        "{} comes without a status, so that nobody knows whether it was handed out",
+        unknown.key()
+    ))
+}
+
+/// Keeps a public address that nobody uses any more, and says how it is deleted. A label that its service asks for elsewhere goes
+/// there.
+fn keep<'a>(
+    world: &World<'a>,
+    id: &ArmId,
+    current: &'a PublicIpAddress,
+    released: BTreeSet<ServiceKey>,
+    why: &str,
+    all: &mut PublicIps<'a>,
+) {
+    let settings = current.properties.dns_settings.as_ref();
+    let label = settings.and_then(|settings| settings.domain_name_label.as_deref());
+    let moves = released.iter().any(|key| {
+        let intent = world
+            .subject(key)
+            .and_then(|index| world.subjects.get(index)?.intent());
+        let asked = intent.and_then(|intent| intent.dns_label.as_deref());
+        label.is_some_and(|label| asked.is_some_and(|asked| asked.eq_ignore_ascii_case(label)))
+    });
+    if moves && world.config.edition == Edition::Current {
+        if world.referrer(id).is_some() {
+            return;
+        }
+        let mut resource = current.clone();
+        clear_label(&mut resource);
+        all.puts.push(PublicIpDraft {
+            current: Some(current),
+            resource,
+            services: released,
+        });
+        return;
+    }
+    let address = current.properties.ip_address.as_deref().unwrap_or_default();
+    all.warnings.insert(Warning {
+        service: released.into_iter().next(),
+        what: format!(
+            "public address {} ({address}) is not used any more and stays, since {why}; --delete-left-addresses, or leftAddresses: delete in the configuration, deletes it for ever",
+            current.name
+        ),
     });
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Request {
     pub(crate) keeps_orphans: bool,
     /// The lower-case names of the entries of pools that are left as well: those that are there stay, the others stay out.
     pub(crate) held_members: BTreeSet<String>,
+    /// Whether pools lose their last members when no node takes part: that has been so for long enough.
+    pub(crate) empties_pools: bool,
     /// Addresses that were the cluster's before this plan's snapshot was read: a security rule may still lead there.
     pub(crate) once_ours: BTreeSet<String>,
 }
@@ -65,6 +67,7 @@ impl Request {
         held: BTreeSet::new(),
         keeps_orphans: false,
         held_members: BTreeSet::new(),
+        empties_pools: false,
         once_ours: BTreeSet::new(),
     };
 }

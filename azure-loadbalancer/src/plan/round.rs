@@ -79,6 +79,7 @@ fn round(
     let mut plan = Plan {
         actions,
         edges,
+        pools_kept: world.keeps_last_members() && world.member_entries().next().is_some(),
         ..Plan::default()
     };
     let mut warnings = std::mem::take(&mut drafts.warnings);

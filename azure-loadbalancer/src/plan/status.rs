@@ -35,6 +35,7 @@ pub(super) fn outcome(
             let is_wanted = world.subjects.get(index)?.service.is_wanted();
             let frontends = world.frontends_of(index).iter();
             frontends
+                .chain(world.borrowed_by(index))
                 .copied()
                 .find(|(_, frontend)| is_wanted && world.address_of(frontend).is_some())
         });

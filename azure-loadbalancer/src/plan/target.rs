@@ -65,6 +65,10 @@ pub(super) fn resolve(
             }
         };
         let frontend = naming::frontend(&subject.prefix, intent.subnet.as_deref());
+        if let Some(error) = shared_with_held(world, index, &place, &frontend) {
+            failures.push((index, error));
+            continue;
+        }
         if let Some(claim) = claim(world, machines, index, &place, &frontend) {
             claims.entry(claim).or_default().push(index);
         }
@@ -117,11 +121,57 @@ fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Pl
     };
     let id = config.public_ip_id(group, &by_name);
     let found = world.public_ip(&id);
+    if found.is_none() && intent.public_ip_name.is_some() && !is_made_for_another(world, &id) {
+        // A typo is not to make a new address, and to give up the old one.
+        return Err(PlanError::PublicIpNotFound {
+            name: by_name,
+            resource_group: group.to_owned(),
+        });
+    }
     external(
         world,
         found.and_then(|found| found.id.clone()).unwrap_or(id),
         found,
     )
+}
+
+/// Whether a public address that is not there is the one that a service gets which names none, so that another may name it already.
+fn is_made_for_another(world: &World<'_>, id: &ArmId) -> bool {
+    world.wanted().any(|(_, subject, intent)| {
+        let generated = naming::public_ip(&world.config.cluster_name, &subject.prefix);
+        let is_made =
+            !intent.internal && intent.public_ip_name.is_none() && intent.address.is_none();
+        is_made
+            && *id
+                == world
+                    .config
+                    .public_ip_id(&intent.resource_group, &generated)
+    })
+}
+
+/// Why a service's frontend may not become another place: who shares its address and cannot follow would be cut off.
+fn shared_with_held(
+    world: &World<'_>,
+    index: SubjectIndex,
+    place: &Place,
+    name: &str,
+) -> Option<PlanError> {
+    let internal = matches!(place, Place::Internal { .. });
+    let mut own = world.frontends_of(index).iter();
+    let (balancer, frontend) = own.find(|(balancer, frontend)| {
+        frontend.is_named(name)
+            && naming::is_internal(&balancer.name) == internal
+            && !place.is_that_of(frontend)
+    })?;
+    let by = world.rules_at(balancer, frontend).find_map(|(owner, _)| {
+        let Owner::Subject(other) = owner else {
+            return None;
+        };
+        let subject = world.subjects.get(other)?;
+        (other != index && subject.is_held()).then(|| subject.key().clone())
+    })?;
+    let frontend = frontend.name.clone();
+    Some(PlanError::FrontendShared { frontend, by })
 }
 
 fn external(

@@ -1,16 +1,18 @@
 //! What is wanted, beside what is there: the common ground of all stages of a plan.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 use super::machines;
 use super::tags::Owners;
 use super::{PlanError, Request, Snapshot};
 use crate::annotations::{self, Intent};
-use crate::config::{Config, OrphanPolicy};
+use crate::config::{Config, OrphanPolicy, PoolMembership};
 use crate::naming;
 use crate::node::Node;
 use crate::resources::{
-    ArmId, BackendAddress, FrontendIpConfiguration, LoadBalancer, PublicIpAddress,
+    ArmId, BackendAddress, FrontendIpConfiguration, LoadBalancer, LoadBalancingRule,
+    PublicIpAddress,
 };
 use crate::service::{Service, ServiceKey};
 
@@ -89,6 +91,8 @@ pub(super) struct World<'a> {
     referrers: HashMap<&'a ArmId, (&'a LoadBalancer, &'a FrontendIpConfiguration)>,
     /// Frontends by the lower-case prefix of their owner.
     frontends: HashMap<String, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
+    /// The frontends of others that rules of a service lead to.
+    borrowed: HashMap<SubjectIndex, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
 }
 
 impl<'a> World<'a> {
@@ -166,6 +170,7 @@ impl<'a> World<'a> {
             public_ips: HashMap::new(),
             referrers: HashMap::new(),
             frontends: HashMap::new(),
+            borrowed: HashMap::new(),
         };
         world.index(snapshot);
         world
@@ -193,8 +198,13 @@ impl<'a> World<'a> {
                     .push((balancer, frontend));
             }
         }
+        self.borrowed = self.find_borrowed(snapshot);
         // Azure lists in whatever order, which is to decide on nothing.
-        for own in self.frontends.values_mut() {
+        for own in self
+            .frontends
+            .values_mut()
+            .chain(self.borrowed.values_mut())
+        {
             own.sort_by_cached_key(|(balancer, frontend)| {
                 [&balancer.name, &frontend.name].map(|name| name.to_ascii_lowercase())
             });
@@ -204,6 +214,33 @@ impl<'a> World<'a> {
             .filter_map(|address| Some((address.id.as_ref()?, Owners::of(address)?)))
             .filter(|(id, owners)| self.owns(id, owners));
         self.tagged = owned.flat_map(|(_, owners)| owners.services).collect();
+    }
+
+    /// The frontends that rules of services lead to and that somebody else has made.
+    fn find_borrowed(
+        &self,
+        snapshot: &'a Snapshot,
+    ) -> HashMap<SubjectIndex, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>> {
+        let mut borrowed = HashMap::<_, Vec<(&LoadBalancer, &FrontendIpConfiguration)>>::new();
+        let ours = snapshot.load_balancers.iter();
+        for balancer in ours.filter(|balancer| self.may_be_ours(balancer)) {
+            let is_ours = self.is_ours(balancer);
+            for rule in &balancer.properties.load_balancing_rules {
+                let Owner::Subject(index) = self.owner(&rule.name, is_ours) else {
+                    continue;
+                };
+                let Some(frontend) = frontend_of(balancer, rule) else {
+                    continue;
+                };
+                let is_own = self.owner(&frontend.name, is_ours) == Owner::Subject(index);
+                let list = borrowed.entry(index).or_default();
+                let is_known = list.iter().any(|(_, known)| std::ptr::eq(*known, frontend));
+                if !is_own && !is_known {
+                    list.push((balancer, frontend));
+                }
+            }
+        }
+        borrowed
     }
 
     /// Whether a public address with these tags is this cluster's.
@@ -322,6 +359,29 @@ impl<'a> World<'a> {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// The frontends of others that rules of a service lead to now: it shares their addresses.
+    pub(super) fn borrowed_by(
+        &self,
+        subject: SubjectIndex,
+    ) -> &[(&'a LoadBalancer, &'a FrontendIpConfiguration)] {
+        self.borrowed.get(&subject).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rules that lead to a frontend now, each with whose it is.
+    pub(super) fn rules_at(
+        &self,
+        balancer: &'a LoadBalancer,
+        frontend: &'a FrontendIpConfiguration,
+    ) -> impl Iterator<Item = (Owner, &'a LoadBalancingRule)> {
+        let is_ours = self.is_ours(balancer);
+        let rules = balancer.properties.load_balancing_rules.iter();
+        rules
+            .filter(move |rule| {
+                frontend_of(balancer, rule).is_some_and(|leads_to| std::ptr::eq(leads_to, frontend))
+            })
+            .map(move |rule| (self.owner(&rule.name, is_ours), rule))
+    }
+
     /// The address of a frontend, as far as it is known now.
     pub(super) fn address_of(&self, frontend: &'a FrontendIpConfiguration) -> Option<&'a str> {
         let properties = &frontend.properties;
@@ -381,25 +441,68 @@ impl<'a> World<'a> {
         })
     }
 
+    /// Whether pools keep their members although no node takes part: none is known, or none is ready.
+    pub(super) fn keeps_last_members(&self) -> bool {
+        let may_be_empty =
+            self.request.empties_pools || self.config.empty_grace == Some(Duration::ZERO);
+        !may_be_empty && !self.nodes.iter().any(|node| self.can_be_member(node))
+    }
+
+    /// Whether a node is, or may stay, a member of a pool. Which interfaces are members is not looked at here.
+    fn can_be_member(&self, node: &Node) -> bool {
+        let name = naming::backend_address(&node.name);
+        let is_member = self.config.backend_pool_type == PoolMembership::NetworkInterface
+            || self.member_entries().any(|entry| entry.is_named(&name));
+        machines::can_be_member(self.config, node, is_member)
+    }
+
     /// The lower-case names of the entries that stay in pools as they are, where they are there: those of nodes that cannot be read,
-    /// and those that a write was refused for.
+    /// those that a write was refused for, and while no node takes part all but those that are told to leave.
     pub(super) fn kept_members(&self) -> BTreeSet<String> {
+        if self.keeps_last_members() {
+            let leave = self.nodes.iter();
+            let leave = leave.filter(|node| !machines::takes_part(self.config, node));
+            let leave: BTreeSet<_> = leave
+                .map(|node| naming::backend_address(&node.name).to_ascii_lowercase())
+                .collect();
+            let entries = self.member_entries();
+            let entries = entries.map(|entry| entry.name.to_ascii_lowercase());
+            return entries
+                .filter(|name| !leave.contains(name) || self.request.held_members.contains(name))
+                .collect();
+        }
         let nodes = self.nodes.iter();
-        let nodes =
-            nodes.filter(|node| node.unreadable.is_some() && machines::takes_part(self, node));
+        let nodes = nodes
+            .filter(|node| node.unreadable.is_some() && machines::takes_part(self.config, node));
         let names = nodes.map(|node| naming::backend_address(&node.name).to_ascii_lowercase());
         names
             .chain(self.request.held_members.iter().cloned())
             .collect()
     }
 
-    /// All addresses that a service has now.
+    /// All addresses that a service has now, its own and those that it shares with others of this cluster.
     pub(super) fn addresses_of(&self, subject: SubjectIndex) -> BTreeSet<&'a str> {
         let frontends = self.frontends_of(subject).iter();
+        let borrowed = self.borrowed_by(subject).iter();
+        let of_ours = borrowed.filter(|(balancer, frontend)| {
+            self.owner(&frontend.name, self.is_ours(balancer)) != Owner::Foreign
+        });
         frontends
+            .chain(of_ours)
             .filter_map(|(_, frontend)| self.address_of(frontend))
             .collect()
     }
+}
+
+/// The frontend that a rule leads to.
+fn frontend_of<'a>(
+    balancer: &'a LoadBalancer,
+    rule: &LoadBalancingRule,
+) -> Option<&'a FrontendIpConfiguration> {
+    let reference = rule.properties.frontend_ip_configuration.as_ref()?;
+    let name = ArmId::name(reference.id.as_ref()?);
+    let mut frontends = balancer.properties.frontend_ip_configurations.iter();
+    frontends.find(|frontend| frontend.is_named(name))
 }
 
 /// The addresses that a cluster with these services has, where security rules of its own may lead.

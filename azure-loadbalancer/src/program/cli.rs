@@ -35,6 +35,9 @@ pub(super) struct Plan {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
+    /// End with 3 if there is something to write, and with 0 only if there is nothing
+    #[arg(long)]
+    pub(super) detailed_exitcode: bool,
 }
 
 #[derive(Debug, Args)]
@@ -90,6 +93,10 @@ pub(super) struct Members {
     /// stays, unless the configuration says `"orphans": "remove"`
     #[arg(long)]
     pub(super) remove_orphans: bool,
+    /// Delete public addresses that services have left, also those that others may know: with a label in the DNS, or handed out.
+    /// Without it those stay, unless the configuration says `"leftAddresses": "delete"`
+    #[arg(long)]
+    pub(super) delete_left_addresses: bool,
 }
 
 #[derive(Debug, Args)]

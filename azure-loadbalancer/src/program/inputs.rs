@@ -2,7 +2,7 @@ use std::error::Error;
 use std::path::Path;
 
 use azure_loadbalancer::arm::{ReqwestTransport, RetryPolicy};
-use azure_loadbalancer::config::OrphanPolicy;
+use azure_loadbalancer::config::{LeftAddresses, OrphanPolicy};
 use azure_loadbalancer::sources::kubernetes::{KubernetesClient, KubernetesError};
 use azure_loadbalancer::sources::{FileSource, FromDocument, Source, read_documents};
 use azure_loadbalancer::{Config, Node, Service};
@@ -110,6 +110,11 @@ pub(super) fn config(inputs: &Inputs, members: Option<&Members>) -> Result<Confi
         config.orphans = OrphanPolicy::Remove;
     } else if written.get("orphans").is_none_or(Value::is_null) {
         config.orphans = OrphanPolicy::Report;
+    }
+    if members.is_some_and(|members| members.delete_left_addresses) {
+        config.left_addresses = LeftAddresses::Delete;
+    } else if written.get("leftAddresses").is_none_or(Value::is_null) {
+        config.left_addresses = LeftAddresses::Keep;
     }
     Ok(config)
 }

@@ -1,6 +1,7 @@
 //! The command line around the library.
 
 mod apply;
+mod changes;
 mod cli;
 mod emulate;
 mod inputs;
@@ -24,7 +25,12 @@ enum Found {
     Good,
     /// What was checked is bad, and has been shown.
     Bad,
+    /// There is something to write, and somebody asked to be told by the exit code.
+    Pending,
 }
+
+/// The exit code of [`Found::Pending`]; 2 is wrong usage.
+const PENDING: u8 = 3;
 
 /// Runs what the command line asks for; wrong usage ends with 2 before that.
 pub(crate) fn run() -> ExitCode {
@@ -34,6 +40,7 @@ pub(crate) fn run() -> ExitCode {
     let code = result.map(|found| match found {
         Found::Good => ExitCode::SUCCESS,
         Found::Bad => ExitCode::FAILURE,
+        Found::Pending => ExitCode::from(PENDING),
     });
     program_kit::end("azure-loadbalancer", code)
 }

@@ -10,20 +10,24 @@ use super::target::Azure;
 pub(super) async fn run(options: &Plan) -> Result<Found, Failure> {
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, wanted.config)?;
-    let planned = azure.executor.plan(&wanted.services, &wanted.nodes).await;
-    let (plan, _) = planned.map_err(|error| Failure::from_error(&error))?;
+    let planned = azure
+        .executor
+        .forecast(&wanted.services, &wanted.nodes)
+        .await;
+    let plan = planned.map_err(|error| Failure::from_error(&error))?;
     let text = match options.format {
-        Format::Text => {
-            show::plan(&plan, Style::of_stdout()).map_err(|error| Failure::from_error(&error))?
-        }
+        Format::Text => show::forecast(&plan, Style::of_stdout())
+            .map_err(|error| Failure::from_error(&error))?,
         Format::Json => {
             serde_json::to_string_pretty(&plan).map_err(|error| Failure::from_error(&error))? + "\n"
         }
     };
     print(&text)?;
-    let is_bad = plan
-        .services
-        .values()
-        .any(|outcome| outcome.error.is_some());
-    Ok(if is_bad { Found::Bad } else { Found::Good })
+    let is_bad = plan.services().any(|(_, outcome)| outcome.error.is_some());
+    let is_pending = options.detailed_exitcode && plan.actions().next().is_some();
+    Ok(match (is_bad, is_pending) {
+        (true, _) => Found::Bad,
+        (false, true) => Found::Pending,
+        (false, false) => Found::Good,
+    })
 }

@@ -3,10 +3,12 @@
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
 
+use azure_loadbalancer::ServiceKey;
 use azure_loadbalancer::execute::Reconciled;
-use azure_loadbalancer::plan::{FieldChange, Ingress, Warning};
-use azure_loadbalancer::{Plan, ServiceKey};
+use azure_loadbalancer::plan::{FieldChange, Forecast, Ingress, Operation, Orphan, Warning};
 use program_kit::Failure;
+
+use super::changes;
 
 /// Colours, if somebody is there to see them.
 #[derive(Clone, Copy, Debug)]
@@ -45,30 +47,40 @@ impl Style {
         }
     }
 
-    fn change(self, change: &FieldChange) -> String {
+    fn change(self, change: &FieldChange, text: &str) -> String {
         let colour = match (&change.from, &change.to) {
             (None, _) => Colour::Green,
             (_, None) => Colour::Red,
             _ => Colour::Yellow,
         };
-        self.paint(colour, &plain(&change.to_string()))
+        self.paint(colour, text)
     }
 }
 
-/// A plan: the writes in their order with reasons and differences, then what is wrong.
-pub(super) fn plan(plan: &Plan, style: Style) -> Result<String, fmt::Error> {
+/// A plan: what is deleted, then the writes in their order with reasons and differences, then what is wrong.
+pub(super) fn forecast(plan: &Forecast, style: Style) -> Result<String, fmt::Error> {
     let mut text = String::new();
-    for (index, action) in plan.actions.iter().enumerate() {
-        let title = format!("{}. {}", index + 1, action.operation);
+    deletions(&mut text, plan, style)?;
+    let edges = plan.edges();
+    let mut last_stage = 1;
+    for (index, (stage, action)) in plan.actions().enumerate() {
+        if stage != last_stage {
+            writeln!(text, "Once that is done:")?;
+            last_stage = stage;
+        }
+        let title = plain(&format!("{}. {}", index + 1, action.operation));
         writeln!(text, "{}", style.paint(Colour::Bold, &title))?;
         for reason in &action.reasons {
-            writeln!(text, "     because {reason}")?;
+            writeln!(text, "     because {}", plain(reason))?;
         }
-        for change in &action.changes {
-            writeln!(text, "     {}", style.change(change))?;
+        let mut ordered: Vec<_> = action.changes.iter().collect();
+        ordered.sort_by_key(|change| (change.to.is_some(), change.from.is_none()));
+        for change in ordered {
+            for line in changes::lines(change) {
+                writeln!(text, "     {}", style.change(change, &plain(&line)))?;
+            }
         }
-        let before: Vec<_> = plan
-            .edges
+        let before: Vec<_> = edges
             .iter()
             .filter(|edge| edge.after == index)
             .map(|edge| (edge.before + 1).to_string())
@@ -77,42 +89,92 @@ pub(super) fn plan(plan: &Plan, style: Style) -> Result<String, fmt::Error> {
             writeln!(text, "     after {}", before.join(", "))?;
         }
     }
-    for later in &plan.deferred {
+    for later in plan.left() {
         writeln!(
             text,
-            "later: {}{}",
+            "left: {}{}",
             of(later.service.as_ref()),
             plain(&later.what)
         )?;
     }
-    warnings(&mut text, &plan.warnings, style)?;
-    for (service, outcome) in &plan.services {
+    warnings(&mut text, plan.warnings(), style)?;
+    orphans(&mut text, plan.orphans(), style)?;
+    let (mut services, mut errors) = (0, 0);
+    for (service, outcome) in plan.services() {
+        services += 1;
         if let Some(error) = &outcome.error {
-            writeln!(
-                text,
-                "{} {service}: {error}",
-                style.paint(Colour::Red, "error:")
-            )?;
+            errors += 1;
+            let title = style.paint(Colour::Red, "error:");
+            writeln!(text, "{title} {service}: {}", plain(&error.to_string()))?;
         }
     }
-    let errors = plan
-        .services
-        .values()
-        .filter(|outcome| outcome.error.is_some())
-        .count();
-    let writes = plan.actions.len();
-    writeln!(text, "{}", summary(writes, plan.services.len(), errors))?;
+    writeln!(
+        text,
+        "{}",
+        summary(plan.actions().count(), services, errors)
+    )?;
     Ok(text)
 }
 
+/// What does not come back, before anything else.
+fn deletions(text: &mut String, plan: &Forecast, style: Style) -> fmt::Result {
+    for (index, (_, action)) in plan.actions().enumerate() {
+        let what = match &action.operation {
+            Operation::DeletePublicIp { .. } => " for ever",
+            Operation::DeleteLoadBalancer { .. } => "",
+            _ => continue,
+        };
+        let lost: Vec<_> = action
+            .changes
+            .iter()
+            .filter_map(|change| Some(changes::brief(change.from.as_ref()?)))
+            .collect();
+        let lost = match lost.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", lost.join(", ")),
+        };
+        let line = format!(
+            "write {} will {}{lost}{what}: {}",
+            index + 1,
+            action.operation,
+            action.reasons.join("; ")
+        );
+        let title = style.paint(Colour::Red, "deletes:");
+        writeln!(text, "{title} {}", plain(&line))?;
+    }
+    Ok(())
+}
+
+/// What belongs to nobody: whether it goes or stays.
+fn orphans<'o>(
+    text: &mut String,
+    orphans: impl IntoIterator<Item = &'o Orphan>,
+    style: Style,
+) -> fmt::Result {
+    for orphan in orphans {
+        let fate = match orphan.removed {
+            true => "belongs to no service and is removed",
+            false => "belongs to no service and stays; `--remove-orphans` removes it",
+        };
+        writeln!(
+            text,
+            "{} {} (of {}) {fate}",
+            style.paint(Colour::Yellow, "orphan:"),
+            plain(&orphan.id),
+            plain(&orphan.owner)
+        )?;
+    }
+    Ok(())
+}
+
+fn plural(count: usize, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
+    }
+}
+
 fn summary(writes: usize, services: usize, errors: usize) -> String {
-    let plural = |count: usize, one: &str| {
-        if count == 1 {
-            format!("1 {one}")
-        } else {
-            format!("{count} {one}s")
-        }
-    };
     let head = match writes {
         0 => "Nothing to write".to_owned(),
         writes => plural(writes, "write"),
@@ -139,15 +201,8 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
         )?;
     }
     warnings(&mut text, &report.warnings, style)?;
-    for orphan in report.orphans.iter().filter(|orphan| !orphan.removed) {
-        writeln!(
-            text,
-            "{} {} (of {}) belongs to no service and stays; `--remove-orphans` removes it",
-            style.paint(Colour::Yellow, "orphan:"),
-            plain(&orphan.id),
-            plain(&orphan.owner)
-        )?;
-    }
+    let kept = report.orphans.iter().filter(|orphan| !orphan.removed);
+    orphans(&mut text, kept, style)?;
     for (service, outcome) in &report.services {
         if let (None, false) = (report.error_of(service), outcome.ingress.is_empty()) {
             let addresses: Vec<_> = outcome.ingress.iter().map(address).collect();
@@ -199,8 +254,10 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
     let calls = report.calls;
     writeln!(
         text,
-        "{} reads, {} writes, {} questions about writes.",
-        calls.reads, calls.writes, calls.polls
+        "{}, {}, {} of writes under way.",
+        plural(calls.reads as usize, "read"),
+        plural(calls.writes as usize, "write"),
+        plural(calls.polls as usize, "poll")
     )?;
     Ok(text)
 }
@@ -212,7 +269,11 @@ fn address(ingress: &Ingress) -> String {
     }
 }
 
-fn warnings(text: &mut String, warnings: &[Warning], style: Style) -> fmt::Result {
+fn warnings<'w>(
+    text: &mut String,
+    warnings: impl IntoIterator<Item = &'w Warning>,
+    style: Style,
+) -> fmt::Result {
     for warning in warnings {
         let title = style.paint(Colour::Yellow, "warning:");
         writeln!(
@@ -238,7 +299,7 @@ pub(super) fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use azure_loadbalancer::plan::{Deferred, Orphan};
+    use azure_loadbalancer::plan::Deferred;
 
     use super::*;
 
@@ -263,7 +324,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("error: shop/web: not done after 0 rounds"),
+            text.contains("error: shop/web: not done: put loadBalancer"),
             "{text}"
         );
         assert_eq!(text.matches("put loadBalancer shop").count(), 1, "{text}");
@@ -275,7 +336,7 @@ mod tests {
         (report.calls.reads, report.calls.writes, report.calls.polls) = (5, 2, 1);
         let text = reconciled(&report, PLAIN).unwrap();
         assert!(
-            text.ends_with("5 reads, 2 writes, 1 questions about writes.\n"),
+            text.ends_with("5 reads, 2 writes, 1 poll of writes under way.\n"),
             "{text}"
         );
     }
@@ -285,7 +346,8 @@ mod tests {
         let change = |from: Option<u8>, to: Option<u8>| {
             let (path, value) = ("rules[r].port".to_owned(), serde_json::Value::from);
             let (from, to) = (from.map(value), to.map(value));
-            Style { is_coloured: true }.change(&FieldChange { path, from, to })
+            let change = FieldChange { path, from, to };
+            Style { is_coloured: true }.change(&change, &changes::lines(&change)[0])
         };
         assert_eq!(
             change(None, Some(80)),

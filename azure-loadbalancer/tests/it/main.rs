@@ -5,6 +5,7 @@ mod arm;
 mod cases;
 #[cfg(feature = "emulator")]
 mod clients;
+mod crossings;
 #[cfg(all(feature = "discovery", feature = "emulator"))]
 mod discovery;
 #[cfg(feature = "emulator")]

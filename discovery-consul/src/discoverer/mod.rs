@@ -308,6 +308,7 @@ impl Discoverer for ConsulDiscoverer {
         }
     }
 
+    // `unreachable` is ignored: blocking queries are answered when something changes, and asking again gives the same.
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         let sources = seen.get_or_insert_with(|| self.sources());

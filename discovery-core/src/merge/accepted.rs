@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use proxy_model::config::ProxyConfig;
+use proxy_model::config::{ClusterConfig, ProxyConfig};
 use proxy_model::{ClusterId, CompileOptions, Problem, RouteId, Snapshot, pointer_to};
 
 use super::combine::{LeftOut, Named};
 use super::prepare::Prepared;
+use crate::discovery::Destinations;
+use crate::endpoints::with_destinations;
 use crate::moment::Moment;
 
 /// A route or a cluster of one provider.
@@ -17,28 +19,56 @@ pub(super) enum Item {
     Cluster(ClusterId),
 }
 
+/// The older form in which an item serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The settings of a cluster that were last accepted, with the destinations that it has now.
+    Settings,
+    /// All of what was last accepted.
+    Whole,
+}
+
+/// An item that serves in an older form than the provider has.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    form: Form,
+    /// What says so. It is made once, so that an age that grows does not look like news.
+    pub(super) problem: Problem,
+}
+
 /// What was last accepted of a provider whose items are judged one by one.
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) config: Arc<ProxyConfig>,
     /// When.
     at: Moment,
-    /// Items that serve in an older form than the provider has, each with the problem that says so. It is made once, so
-    /// that an age that grows does not look like news.
-    kept: HashMap<Item, Problem>,
+    kept: HashMap<Item, Kept>,
 }
 
-/// The ids that a provider lists, in its order.
+/// The ids that a provider lists, in its order, and where its clusters are now.
 pub(super) struct Listed {
     routes: Vec<RouteId>,
-    clusters: Vec<ClusterId>,
+    clusters: Vec<(ClusterId, Option<Destinations>)>,
 }
 
 impl Listed {
     pub(super) fn of(config: &ProxyConfig) -> Self {
         Self {
             routes: config.routes.keys().cloned().collect(),
-            clusters: config.clusters.keys().cloned().collect(),
+            clusters: config
+                .clusters
+                .keys()
+                .map(|id| (id.clone(), None))
+                .collect(),
+        }
+    }
+
+    /// Notes the destinations that filters left of those clusters that they left, as far as they do not serve anyway.
+    pub(super) fn note_destinations(&mut self, filtered: &ProxyConfig, usable: &ProxyConfig) {
+        let unusable = |id: &ClusterId| !usable.clusters.contains_key(id);
+        for (id, destinations) in self.clusters.iter_mut().filter(|(id, _)| unusable(id)) {
+            let cluster = filtered.clusters.get(id);
+            *destinations = cluster.map(|cluster| cluster.destinations.clone());
         }
     }
 }
@@ -54,10 +84,11 @@ impl Accepted {
     ) -> Self {
         let mut config = Arc::clone(&prepared.config);
         let mut kept = prepared.kept.clone();
-        for named in left_out.held.iter().filter(|n| n.owner() == position) {
+        let held = left_out.held.iter();
+        for (named, &form) in held.filter(|(n, _)| n.owner() == position) {
             let Some(before) = before else { continue };
-            before.give_form(named, Arc::make_mut(&mut config));
-            kept.insert(named.item(), before.kept(&named.item()));
+            before.give_form(named, form, Arc::make_mut(&mut config));
+            kept.insert(named.item(), before.kept(&named.item(), form));
         }
         let refused = config.routes.keys().any(|id| left_out.routes.contains(id))
             || config
@@ -92,8 +123,35 @@ impl Accepted {
         }
     }
 
+    /// Whether the settings of the cluster were others than in `newest`.
+    pub(super) fn has_other_settings(&self, named: &Named, newest: &ProxyConfig) -> bool {
+        let Named::Cluster(id, _) = named else {
+            return false;
+        };
+        let (Some(old), Some(new)) = (self.config.clusters.get(id), newest.clusters.get(id)) else {
+            return false;
+        };
+        let mut moved = old.clone();
+        moved.destinations.clone_from(&new.destinations);
+        moved != *new
+    }
+
+    /// The accepted form of the cluster, which is now `current`.
+    pub(super) fn cluster(
+        &self,
+        id: &ClusterId,
+        current: &ClusterConfig,
+        form: Form,
+    ) -> Option<ClusterConfig> {
+        let mut cluster = self.config.clusters.get(id)?.clone();
+        if form == Form::Settings {
+            cluster.destinations.clone_from(&current.destinations);
+        }
+        Some(cluster)
+    }
+
     /// Puts the accepted form of the item into a configuration that has it.
-    fn give_form(&self, named: &Named, config: &mut ProxyConfig) {
+    fn give_form(&self, named: &Named, form: Form, config: &mut ProxyConfig) {
         match named {
             Named::Route(id, _) => {
                 if let (Some(old), Some(form)) =
@@ -103,19 +161,22 @@ impl Accepted {
                 }
             }
             Named::Cluster(id, _) => {
-                if let (Some(old), Some(form)) =
-                    (self.config.clusters.get(id), config.clusters.get_mut(id))
+                if let Some(current) = config.clusters.get_mut(id)
+                    && let Some(old) = self.cluster(id, current, form)
                 {
-                    form.clone_from(old);
+                    *current = old;
                 }
             }
         }
     }
 
-    /// How the item is told to serve on in its accepted form.
-    pub(super) fn kept(&self, item: &Item) -> Problem {
-        let kept = self.kept.get(item).cloned();
-        kept.unwrap_or_else(|| serves_on(item, self.at))
+    /// The report that the item serves on in this accepted form.
+    pub(super) fn kept(&self, item: &Item, form: Form) -> Kept {
+        let kept = self.kept.get(item).filter(|kept| kept.form == form);
+        kept.cloned().unwrap_or_else(|| Kept {
+            form,
+            problem: serves_on(item, form, self.at),
+        })
     }
 
     /// Adds what the provider still lists and `config` has lost, as long as it compiles.
@@ -124,16 +185,23 @@ impl Accepted {
         listed: &Listed,
         config: Arc<ProxyConfig>,
         compile: &CompileOptions,
-    ) -> (Arc<ProxyConfig>, HashMap<Item, Problem>) {
+    ) -> (Arc<ProxyConfig>, HashMap<Item, Kept>) {
         let mut kept = HashMap::new();
         let mut complete = ProxyConfig::default();
-        for id in &listed.clusters {
+        for (id, destinations) in &listed.clusters {
             if let Some(cluster) = config.clusters.get(id) {
                 complete.clusters.insert(id.clone(), cluster.clone());
             } else if let Some(cluster) = self.config.clusters.get(id) {
-                complete.clusters.insert(id.clone(), cluster.clone());
+                let live = destinations
+                    .as_ref()
+                    .and_then(|now| with_destinations(cluster, now, compile));
+                let (cluster, form) = match live {
+                    Some(live) => (live, Form::Settings),
+                    None => (cluster.clone(), Form::Whole),
+                };
+                complete.clusters.insert(id.clone(), cluster);
                 let item = Item::Cluster(id.clone());
-                kept.insert(item.clone(), self.kept(&item));
+                kept.insert(item.clone(), self.kept(&item, form));
             }
         }
         for id in &listed.routes {
@@ -142,7 +210,7 @@ impl Accepted {
             } else if let Some(route) = self.config.routes.get(id) {
                 complete.routes.insert(id.clone(), route.clone());
                 let item = Item::Route(id.clone());
-                kept.insert(item.clone(), self.kept(&item));
+                kept.insert(item.clone(), self.kept(&item, Form::Whole));
             }
         }
         if kept.is_empty() {
@@ -158,7 +226,7 @@ impl Accepted {
     }
 }
 
-fn serves_on(item: &Item, accepted: Moment) -> Problem {
+fn serves_on(item: &Item, form: Form, accepted: Moment) -> Problem {
     let (pointer, what) = match item {
         Item::Route(id) => (
             pointer_to("/Routes", id.as_str()),
@@ -170,8 +238,12 @@ fn serves_on(item: &Item, accepted: Moment) -> Problem {
         ),
     };
     let age = accepted.age().as_secs();
-    let message = format!(
-        "{what} cannot serve as it is now; its last good form, accepted {age} s before, serves on"
-    );
+    let serves = match form {
+        Form::Settings => format!(
+            "its last good settings, accepted {age} s before, serve on with its current destinations"
+        ),
+        Form::Whole => format!("its last good form, accepted {age} s before, serves on"),
+    };
+    let message = format!("{what} cannot serve as it is now; {serves}");
     Problem::warning(pointer, "last_good_serves", message)
 }

@@ -1,13 +1,14 @@
 //! Several configurations as one: what comes first wins.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 
-use super::accepted::{Accepted, Item};
+use super::accepted::{Accepted, Form, Item};
 use super::prepare::Prepared;
 
 /// One provider's part.
@@ -28,6 +29,16 @@ impl Part {
             _ => false,
         }
     }
+
+    /// Whether the accepted settings of a cluster differ from those that were prepared.
+    pub(super) fn has_older_settings(&self, named: &Named) -> bool {
+        match (&self.accepted, &self.prepared) {
+            (Some(accepted), Some(prepared)) => {
+                accepted.has_other_settings(named, &prepared.config)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Routes and clusters that somebody found wrong.
@@ -36,8 +47,8 @@ pub(super) struct LeftOut {
     /// Left out.
     pub(super) routes: HashSet<RouteId>,
     pub(super) clusters: HashSet<ClusterId>,
-    /// Used in the form that was accepted before.
-    pub(super) held: HashSet<Named>,
+    /// Used in a form that was accepted before.
+    pub(super) held: HashMap<Named, Form>,
 }
 
 impl LeftOut {
@@ -48,8 +59,23 @@ impl LeftOut {
         };
     }
 
+    /// Goes one step further from what the provider has: a cluster's older settings with its current destinations, then
+    /// all of an older form, then nothing.
+    pub(super) fn object(&mut self, named: Named, has_other_settings: bool) {
+        match self.held.entry(named.clone()) {
+            Entry::Vacant(entry) if has_other_settings => _ = entry.insert(Form::Settings),
+            Entry::Vacant(entry) => _ = entry.insert(Form::Whole),
+            Entry::Occupied(mut entry) if *entry.get() == Form::Settings => {
+                entry.insert(Form::Whole);
+            }
+            Entry::Occupied(_) => self.insert(named),
+        }
+    }
+
+    /// How much was objected to, which grows with each objection.
     pub(super) fn len(&self) -> usize {
-        self.routes.len() + self.clusters.len() + self.held.len()
+        let whole = self.held.values().filter(|form| **form == Form::Whole);
+        self.routes.len() + self.clusters.len() + self.held.len() + whole.count()
     }
 }
 
@@ -84,12 +110,10 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
             }
             combined.cluster_owners.insert(id.clone(), position);
             let named = Named::Cluster(id.clone(), position);
-            let old = part
-                .accepted
-                .as_ref()
-                .filter(|_| left_out.held.contains(&named));
-            let old = old.and_then(|accepted| accepted.config.clusters.get(id));
-            let cluster = old.unwrap_or(cluster).clone();
+            let form = left_out.held.get(&named);
+            let old = form.zip(part.accepted.as_ref());
+            let old = old.and_then(|(form, accepted)| accepted.cluster(id, cluster, *form));
+            let cluster = old.unwrap_or_else(|| cluster.clone());
             combined.config.clusters.insert(id.clone(), cluster);
         }
         for (id, route) in &prepared.config.routes {
@@ -107,7 +131,7 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
             let old = part
                 .accepted
                 .as_ref()
-                .filter(|_| left_out.held.contains(&named));
+                .filter(|_| left_out.held.contains_key(&named));
             let old = old.and_then(|accepted| accepted.config.routes.get(id));
             let route = old.unwrap_or(route).clone();
             combined.config.routes.insert(id.clone(), route);

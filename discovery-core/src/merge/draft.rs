@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proxy_model::{Problem, Problems, Revision};
 use tokio::time::Instant;
 
+use super::accepted::Form;
 use super::combine::{Combined, LeftOut, Named, Part, combine};
 use super::driver::{Source, Worker};
 use crate::contain::{contained, off_the_runtime};
@@ -73,9 +74,10 @@ impl Worker {
             let parts = self.parts(&reverted);
             for named in objected {
                 // What serves goes on serving, unless the objection is to just that.
-                let older = parts[named.owner()].has_older(&named);
-                if !older || !left_out.held.insert(named.clone()) {
-                    left_out.insert(named);
+                let part = &parts[named.owner()];
+                match part.has_older(&named) {
+                    true => left_out.object(named.clone(), part.has_older_settings(&named)),
+                    false => left_out.insert(named),
                 }
             }
             if refused || turn == (left_out.len(), reverted.len()) {
@@ -109,13 +111,14 @@ impl Worker {
 
     /// What is told of items that serve in an older form.
     fn held(&self, left_out: &LeftOut) -> Vec<(Option<usize>, Problem)> {
-        let held = left_out.held.iter().filter(|held| match held {
+        let held = left_out.held.iter().filter(|(held, _)| match held {
             Named::Route(id, _) => !left_out.routes.contains(id),
             Named::Cluster(id, _) => !left_out.clusters.contains(id),
         });
-        let told = |named: &Named| -> Option<(Option<usize>, Problem)> {
+        let told = |(named, form): (&Named, &Form)| -> Option<(Option<usize>, Problem)> {
             let accepted = self.sources[named.owner()].accepted.as_ref()?;
-            Some((Some(named.owner()), accepted.kept(&named.item())))
+            let kept = accepted.kept(&named.item(), *form);
+            Some((Some(named.owner()), kept.problem))
         };
         let mut told: Vec<_> = held.filter_map(told).collect();
         told.sort_by(|(_, a), (_, b)| a.pointer.cmp(&b.pointer));

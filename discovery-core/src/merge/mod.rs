@@ -12,13 +12,14 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use proxy_model::{CompileOptions, Revision, Snapshot};
+use proxy_model::{ClusterId, CompileOptions, Revision, Snapshot};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -33,6 +34,7 @@ use crate::moment::Moment;
 use crate::provider::{ConfigProvider, ProviderState};
 use crate::resolver::DestinationResolver;
 use crate::status::SourceState;
+use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
 /// Makes one configuration of several providers, and keeps it up to date.
@@ -308,6 +310,37 @@ impl Merged {
             }
         }
         self.ready().await
+    }
+
+    /// Tells the provider of a cluster that requests do not get through to it. Never waits.
+    pub fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
+        let state = Arc::clone(&self.state.borrow());
+        let origin = state.origins.clusters.get(cluster);
+        let Some(source) = origin.and_then(|position| self.sources.get(*position)) else {
+            return;
+        };
+        match &source.prefix {
+            None => source.provider.unreachable(cluster, seen),
+            Some(prefix) => {
+                // Ids are the same in any case, and the prefix is as it was written.
+                if let Some(own) = cluster.as_str().get(prefix.len()..) {
+                    source.provider.unreachable(&ClusterId::from(own), seen);
+                }
+            }
+        }
+    }
+
+    /// Passes on what is reported, to the provider of each cluster. Never ends.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn follow_unreachable(&self, reported: &UnreachableClusters) -> Infallible {
+        loop {
+            for (cluster, seen) in reported.next().await {
+                self.unreachable(&cluster, seen);
+            }
+        }
     }
 
     /// How each provider is doing at this moment, in their order.

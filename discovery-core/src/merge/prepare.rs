@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Revision, RouteId, Snapshot};
 
-use super::accepted::{Accepted, Item, Listed};
+use super::accepted::{Accepted, Item, Kept, Listed};
 use crate::contain::Broken;
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::provider::Strictness;
@@ -33,7 +33,7 @@ pub(super) struct Prepared {
     /// Whether nothing of it may be used.
     pub(super) refused: bool,
     /// What serves in an older form, since the newest is bad, each with the problem that says so.
-    pub(super) kept: HashMap<Item, Problem>,
+    pub(super) kept: HashMap<Item, Kept>,
     /// Whether it may come out differently when it is tried again.
     pub(super) retry: bool,
 }
@@ -69,7 +69,7 @@ impl Preparation {
         let context = FilterContext {
             provider: &self.provider,
         };
-        let listed = Listed::of(&config);
+        let mut listed = Listed::of(&config);
         let mut problems = filter_config(&self.filters, &context, &mut config);
         // Filters are code, which may have failed by accident.
         let retry = !problems.is_empty();
@@ -82,9 +82,11 @@ impl Preparation {
                 }
             }
             Strictness::Isolated => {
-                let (snapshot, found) = Snapshot::compile_isolated(config, &self.compile);
+                let (snapshot, found) =
+                    Snapshot::compile_isolated(Arc::clone(&config), &self.compile);
                 problems.extend(found.errors().cloned());
-                config = Arc::clone(snapshot.shared_config());
+                let filtered = std::mem::replace(&mut config, Arc::clone(snapshot.shared_config()));
+                listed.note_destinations(&filtered, &config);
                 if let Some(accepted) = accepted {
                     (config, kept) = accepted.complete(&listed, config, &self.compile);
                 }

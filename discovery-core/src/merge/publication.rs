@@ -135,7 +135,7 @@ impl Worker {
             own.extend(state.problems.iter().cloned());
             add_new(own, source.newest.iter().flat_map(|p| &p.problems));
             let kept = source.newest.iter().flat_map(|p| p.kept.values());
-            let mut kept: Vec<&Problem> = kept.collect();
+            let mut kept: Vec<&Problem> = kept.map(|kept| &kept.problem).collect();
             kept.sort_by(|a, b| a.pointer.cmp(&b.pointer));
             add_new(own, kept);
         }

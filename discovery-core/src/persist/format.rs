@@ -8,6 +8,7 @@ use proxy_model::config::ProxyConfig;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::discovery::Labels;
 use crate::moment::Moment;
 use crate::runner::{Good, KeptService};
 
@@ -45,6 +46,9 @@ struct WrittenService<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<&'a str>,
     confirmed_at: u64,
+    destinations_confirmed_at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<&'a Labels>,
     config: &'a ProxyConfig,
 }
 
@@ -60,15 +64,21 @@ struct ReadService {
     name: String,
     group: Option<String>,
     confirmed_at: u64,
+    /// Files of earlier versions do not have it: rules and destinations were one.
+    destinations_confirmed_at: Option<u64>,
+    labels: Option<Labels>,
     config: ProxyConfig,
 }
 
 /// The file's bytes.
 pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) -> Vec<u8> {
+    let at = |moment: Moment| unix_seconds(now).saturating_sub(moment.age().as_secs());
     let services = services.iter().map(|service| WrittenService {
         name: &service.name,
         group: service.group.as_deref(),
-        confirmed_at: unix_seconds(now).saturating_sub(service.good.at.age().as_secs()),
+        confirmed_at: at(service.good.at),
+        destinations_confirmed_at: at(service.good.destinations_at),
+        labels: service.good.labels.as_deref(),
         config: &service.good.fragment,
     });
     let written = Written {
@@ -93,15 +103,22 @@ pub(crate) fn decode(
     if read.source != source {
         return Err(FormatError::OtherSource(read.source));
     }
+    // A clock that was set back makes a file from the future: it is as new as can be.
+    let at = |seconds| {
+        Moment::ago(Duration::from_secs(
+            unix_seconds(now).saturating_sub(seconds),
+        ))
+    };
     let kept = |service: ReadService| KeptService {
         name: service.name.into(),
         group: service.group.map(Into::into),
         good: Good {
             fragment: Arc::new(service.config),
-            // A clock that was set back makes a file from the future: it is as new as can be.
-            at: Moment::ago(Duration::from_secs(
-                unix_seconds(now).saturating_sub(service.confirmed_at),
-            )),
+            labels: service.labels.map(Arc::new),
+            at: at(service.confirmed_at),
+            destinations_at: at(service
+                .destinations_confirmed_at
+                .unwrap_or(service.confirmed_at)),
         },
     };
     Ok(read.services.into_iter().map(kept).collect())

@@ -32,7 +32,11 @@ fn service(name: &str, age: u64) -> KeptService {
         group: Some("group".into()),
         good: Good {
             fragment: Arc::new(fragment),
+            labels: Some(Arc::new(
+                [("proxy.enable".to_owned(), "true".to_owned())].into(),
+            )),
             at: Moment::ago(Duration::from_secs(age)),
+            destinations_at: Moment::ago(Duration::from_secs(age / 2)),
         },
     }
 }
@@ -54,7 +58,9 @@ async fn what_is_written_is_read_back_with_its_age() {
         service("orders", 0).good.fragment
     );
     assert_eq!(services[0].group.as_deref(), Some("group"));
+    assert_eq!(services[0].good.labels, service("orders", 0).good.labels);
     assert_eq!(services[0].good.at.age().as_secs(), 100);
+    assert_eq!(services[0].good.destinations_at.age().as_secs(), 55);
     assert_eq!(services[1].good.at.age().as_secs(), 10);
 
     let earlier = now - Duration::from_secs(3600);

@@ -17,6 +17,8 @@ pub(super) struct Evaluation {
     pub(super) fragment: Option<Arc<ProxyConfig>>,
     /// What is wrong with it.
     pub(super) problems: Problems,
+    /// Its last good rules with its current destinations, in case the fragment cannot be used.
+    pub(super) fallback: Option<Arc<ProxyConfig>>,
 }
 
 impl Evaluation {
@@ -29,6 +31,7 @@ impl Evaluation {
         Self {
             fragment: None,
             problems: problem.into(),
+            fallback: None,
         }
     }
 }
@@ -70,7 +73,11 @@ impl Evaluator {
             }
         };
         let fragment = fragment.and_then(|fragment| self.check(fragment, &mut problems));
-        Evaluation { fragment, problems }
+        Evaluation {
+            fragment,
+            problems,
+            fallback: None,
+        }
     }
 
     /// Filters and compiles a fragment.
@@ -79,13 +86,18 @@ impl Evaluator {
         mut fragment: ProxyConfig,
         problems: &mut Problems,
     ) -> Option<Arc<ProxyConfig>> {
-        let context = FilterContext {
-            provider: &self.source,
-        };
-        problems.append(filter_config(&self.filters, &context, &mut fragment));
+        problems.append(self.filter(&mut fragment));
         let fragment = Arc::new(fragment);
         self.check_compiles(&fragment, problems);
         Some(fragment)
+    }
+
+    /// Runs the filters over a fragment.
+    pub(super) fn filter(&self, fragment: &mut ProxyConfig) -> Problems {
+        let context = FilterContext {
+            provider: &self.source,
+        };
+        filter_config(&self.filters, &context, fragment)
     }
 
     /// Reports what keeps a fragment from serving.

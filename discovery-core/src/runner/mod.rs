@@ -2,6 +2,8 @@
 //! what was good and publishes what changed.
 
 mod evaluate;
+mod fallback;
+mod hints;
 mod options;
 mod publish;
 mod registry;
@@ -20,12 +22,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use proxy_model::CompileOptions;
+use proxy_model::{ClusterId, CompileOptions};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::evaluate::Evaluator;
+use self::hints::Hints;
 pub use self::options::{ConfirmRemoval, RunnerOptions};
 use self::publish::Publisher;
 use self::registry::Registry;
@@ -36,11 +39,13 @@ use self::validation::Validation;
 use self::worker::{RoundEnd, Worker};
 use crate::contain::Blocking;
 use crate::discoverer::Discoverer;
+use crate::error::DiscoverErrorKind;
 use crate::filter::ConfigFilter;
 use crate::labels::{KeyValueLabels, LabelsParser};
 use crate::persist::Store;
 use crate::provider::{ConfigProvider, ProviderState, Strictness};
 use crate::report::RoundReport;
+use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
 /// Makes a [`ConfigProvider`] of a [`Discoverer`].
@@ -149,16 +154,19 @@ impl Runner {
         let required = self.required;
         let strictness = self.strictness;
         let triggers = Triggers::new(Arc::clone(&self.discoverer));
+        let unreachable = Arc::new(UnreachableClusters::new());
         let worker = self.into_worker();
+        let hints = Hints::new(Arc::clone(&unreachable), &worker.options);
         let provider = DiscoveryProvider {
             name: Arc::clone(&worker.publisher.source),
             required,
             strictness,
             state: worker.publisher.state.subscribe(),
             reports: worker.publisher.reports.subscribe(),
+            unreachable,
             task: None,
         };
-        (provider, Driver(Box::pin(drive(worker, triggers))))
+        (provider, Driver(Box::pin(drive(worker, triggers, hints))))
     }
 
     /// Asks the source once, without telling it what became of its services and without touching the disk: to see
@@ -255,6 +263,7 @@ pub struct DiscoveryProvider {
     strictness: Strictness,
     state: watch::Receiver<Arc<ProviderState>>,
     reports: watch::Receiver<Option<Arc<RoundReport>>>,
+    unreachable: Arc<UnreachableClusters>,
     task: Option<AbortHandle>,
 }
 
@@ -279,6 +288,10 @@ impl ConfigProvider for DiscoveryProvider {
         self.state.clone()
     }
 
+    fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
+        self.unreachable.report(cluster, seen);
+    }
+
     fn is_required(&self) -> bool {
         self.required
     }
@@ -297,7 +310,7 @@ impl Drop for DiscoveryProvider {
 }
 
 /// Round after round.
-async fn drive(mut worker: Worker, mut triggers: Triggers) {
+async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     if worker.restore().await.is_none() {
         return;
     }
@@ -305,6 +318,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers) {
     let mut schedule = Schedule::new(&options);
     // Whether a trigger has made a round begin early since the source last answered.
     let mut hurried = false;
+    let mut was_away = false;
     loop {
         let started = Instant::now();
         let work = async {
@@ -315,7 +329,17 @@ async fn drive(mut worker: Worker, mut triggers: Triggers) {
             }
             end
         };
-        let (wait, early, patience) = match triggers.beside(work).await {
+        let end = triggers.beside(work).await;
+        let ended = Instant::now();
+        let is_away = matches!(end, RoundEnd::Failed(..));
+        hints.looked(worker.registry.as_ref());
+        if std::mem::replace(&mut was_away, is_away) && !is_away {
+            hints.source_is_back();
+        }
+        // Looking takes half of the time at most, whatever a round costs.
+        let mut look_from = (ended + (ended - started)).max(started + options.min_gap);
+        let mut may_look = true;
+        let (wait, early, patience) = match end {
             RoundEnd::Answered {
                 removal_pending, ..
             } => {
@@ -329,6 +353,9 @@ async fn drive(mut worker: Worker, mut triggers: Triggers) {
             // back-off, so it is heard once, not before the first step, and not if it asked for patience itself.
             RoundEnd::Failed(error, failures) => {
                 let early = !hurried && error.retry_after().is_none();
+                look_from = look_from.max(ended + schedule.first_step());
+                may_look =
+                    error.retry_after().is_none() && error.kind() != DiscoverErrorKind::Permanent;
                 (
                     schedule.after_error(failures, &error),
                     early,
@@ -348,7 +375,20 @@ async fn drive(mut worker: Worker, mut triggers: Triggers) {
             debounce: options.debounce,
             debounce_max: options.debounce_max,
         };
-        triggers.pause(pause).await;
-        hurried |= Instant::now() < due;
+        loop {
+            tokio::select! {
+                biased;
+                () = triggers.pause(pause) => {
+                    hurried |= Instant::now() < due;
+                    break;
+                }
+                services = hints.next(worker.registry.as_ref(), look_from, is_away), if may_look => {
+                    if worker.looks_at(&services) {
+                        break;
+                    }
+                    hints.looked(worker.registry.as_ref());
+                }
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ pub struct RunnerOptions {
     /// and filters may take to make configuration of its answer. 60 s.
     pub discover_timeout: Duration,
     /// How long the validators of one service may take together. 10 s. A service that was not validated by then is
-    /// quarantined. Several services are validated at the same time; all of a round take no longer than four times
+    /// quarantined. Several services are validated at the same time; all of a round take no longer than five times
     /// this, and those whose turn did not come are the first in the next round.
     pub validate_timeout: Duration,
     /// How long what follows a round may take: one call of [`published`](crate::Discoverer::published), which is dropped

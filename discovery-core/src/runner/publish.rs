@@ -235,7 +235,7 @@ impl Publisher {
                 target: "discovery::runner",
                 provider,
                 service = &*service.service,
-                last_good = service.last_good.is_some(),
+                serves = service.serves(),
                 problems = %service.problems,
                 "the service cannot be served as it is described",
             );

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use proxy_model::config::ProxyConfig;
-use proxy_model::{Problem, Problems, pointer_to};
+use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::Evaluation;
 use super::options::ConfirmRemoval;
 use super::settling::{Owners, Settling};
-use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
+use crate::discovery::{DiscoveredService, FailedGroup, Labels, ServiceContent};
 use crate::moment::Moment;
 use crate::report::ServiceReport;
 use crate::status::QuarantinedService;
@@ -44,8 +44,42 @@ pub(super) struct Known {
 #[derive(Clone, Debug)]
 pub(crate) struct Good {
     pub(crate) fragment: Arc<ProxyConfig>,
-    /// When the source last confirmed it.
+    /// The labels that it was made of, if it was made of labels.
+    pub(crate) labels: Option<Arc<Labels>>,
+    /// When the source last confirmed its rules: its routes and the settings of its clusters.
     pub(crate) at: Moment,
+    /// When the source last confirmed its destinations.
+    pub(crate) destinations_at: Moment,
+}
+
+/// The labels that a service is made of, shared with its form `before` if they are the same.
+fn labels_of(service: &DiscoveredService, before: Option<&Good>) -> Option<Arc<Labels>> {
+    match (&service.rebuild, &service.content) {
+        (Some(rebuild), _) => Some(Arc::clone(&rebuild.labels)),
+        (None, ServiceContent::Labelled(described)) => {
+            let known = before.and_then(|good| good.labels.as_ref());
+            let known = known.filter(|known| ***known == described.labels);
+            Some(known.map_or_else(|| Arc::new(described.labels.clone()), Arc::clone))
+        }
+        (None, _) => None,
+    }
+}
+
+impl Good {
+    /// What the source says now.
+    pub(super) fn now(
+        service: &DiscoveredService,
+        fragment: &Arc<ProxyConfig>,
+        before: Option<&Self>,
+    ) -> Self {
+        let now = Moment::now();
+        Self {
+            fragment: Arc::clone(fragment),
+            labels: labels_of(service, before),
+            at: now,
+            destinations_at: now,
+        }
+    }
 }
 
 /// A service as it is kept on disk.
@@ -113,6 +147,34 @@ impl Registry {
         same.then(|| evaluation.clone())
     }
 
+    /// The services of an answer that may have to serve in their last good form, by position, each with that form: those
+    /// with errors, and those that claim an id that another one has or claims.
+    pub(super) fn in_doubt(&self, answer: &[Evaluated]) -> Vec<(usize, Good)> {
+        let mut claims = Claims::default();
+        for (service, evaluation) in answer {
+            if let Some(fragment) = evaluation
+                .fragment
+                .as_ref()
+                .filter(|_| evaluation.is_good())
+            {
+                claims.add(&service.name, fragment);
+            }
+        }
+        let in_doubt = |(service, evaluation): &Evaluated| match &evaluation.fragment {
+            _ if !evaluation.is_good() => true,
+            None => false,
+            Some(fragment) => claims.is_contested(&service.name, fragment, &self.owners),
+        };
+        let answer = answer.iter().enumerate();
+        answer
+            .filter(|(_, evaluated)| in_doubt(evaluated))
+            .filter_map(|(position, (service, _))| {
+                let known = self.services.get(&service.name)?;
+                Some((position, known.good.clone()?))
+            })
+            .collect()
+    }
+
     /// Takes in what was kept on disk.
     pub(super) fn restore(&mut self, kept: Vec<KeptService>) {
         for service in kept {
@@ -123,6 +185,17 @@ impl Registry {
             };
             self.services.insert(service.name, known);
         }
+    }
+
+    /// The service that has the cluster.
+    pub(super) fn owner_of(&self, cluster: &ClusterId) -> Option<&Arc<str>> {
+        self.owners.clusters.get(cluster)
+    }
+
+    /// The form in which the service serves.
+    pub(super) fn form_of(&self, service: &str) -> Option<&Arc<ProxyConfig>> {
+        let good = self.services.get(service)?.good.as_ref()?;
+        Some(&good.fragment)
     }
 
     /// The services to keep on disk.
@@ -265,6 +338,39 @@ impl Registry {
             }
         }
         reserved
+    }
+}
+
+/// Who claims which id in one answer.
+#[derive(Default)]
+struct Claims<'a> {
+    /// `None`: more than one service does.
+    clusters: HashMap<&'a ClusterId, Option<&'a Arc<str>>>,
+    routes: HashMap<&'a RouteId, Option<&'a Arc<str>>>,
+}
+
+impl<'a> Claims<'a> {
+    fn add(&mut self, name: &'a Arc<str>, fragment: &'a ProxyConfig) {
+        for id in fragment.clusters.keys() {
+            let claim = self.clusters.entry(id).or_insert(Some(name));
+            *claim = claim.filter(|other| *other == name);
+        }
+        for id in fragment.routes.keys() {
+            let claim = self.routes.entry(id).or_insert(Some(name));
+            *claim = claim.filter(|other| *other == name);
+        }
+    }
+
+    fn is_contested(&self, name: &Arc<str>, fragment: &ProxyConfig, owners: &Owners) -> bool {
+        let mut clusters = fragment.clusters.keys();
+        let mut routes = fragment.routes.keys();
+        clusters.any(|id| {
+            self.clusters.get(id) == Some(&None)
+                || owners.clusters.get(id).is_some_and(|owner| owner != name)
+        }) || routes.any(|id| {
+            self.routes.get(id) == Some(&None)
+                || owners.routes.get(id).is_some_and(|owner| owner != name)
+        })
     }
 }
 

@@ -79,10 +79,8 @@ impl Settling {
             };
             match claimed {
                 Ok(fragment) => {
-                    known.good = fragment.map(|fragment| Good {
-                        fragment: Arc::clone(fragment),
-                        at: Moment::now(),
-                    });
+                    known.good =
+                        fragment.map(|fragment| Good::now(&service, fragment, known.good.as_ref()));
                     known.quarantine = None;
                     let outcome = fragment.map_or(ServiceOutcome::NotEnlisted, |fragment| {
                         ServiceOutcome::Accepted {
@@ -90,6 +88,10 @@ impl Settling {
                             routes: fragment.routes.keys().cloned().collect(),
                         }
                     });
+                    let evaluation = Evaluation {
+                        fallback: None,
+                        ..evaluation
+                    };
                     known.accepted = Some((service.content, service.problems, evaluation));
                     self.report(name, outcome, problems);
                     return;
@@ -97,26 +99,41 @@ impl Settling {
                 Err(clash) => problems.append(clash),
             }
         }
-        self.quarantine(name, known, problems);
+        self.quarantine(name, known, problems, evaluation.fallback);
     }
 
-    /// A service that does not serve as the source says.
-    fn quarantine(&mut self, name: &Arc<str>, known: &mut Known, mut problems: Problems) {
+    /// A service that does not serve as the source says. `fallback` has its last good rules with its current
+    /// destinations, if these are known.
+    fn quarantine(
+        &mut self,
+        name: &Arc<str>,
+        known: &mut Known,
+        mut problems: Problems,
+        fallback: Option<Arc<ProxyConfig>>,
+    ) {
         let since = known
             .quarantine
             .as_ref()
             .map_or_else(Moment::now, |(since, _)| *since);
-        let good = self.serve_last_good(name, known, &mut problems);
+        let good = match fallback {
+            Some(fallback) => self.serve_fallback(name, known, fallback),
+            None => None,
+        };
+        let good = good.or_else(|| self.serve_last_good(name, known, &mut problems));
+        let destinations = known.good.as_ref().map(|good| good.destinations_at);
+        let destinations = destinations.filter(|_| good.is_some());
         known.accepted = None;
         known.quarantine = Some((since, problems.clone()));
         self.quarantined.push(QuarantinedService {
             service: Arc::clone(name),
             since,
             last_good: good,
+            destinations,
             problems: problems.clone(),
         });
         let outcome = ServiceOutcome::Quarantined {
             last_good_age: good.map(|at| at.age()),
+            destinations_age: destinations.map(|at| at.age()),
         };
         self.report(name, outcome, problems);
     }
@@ -125,7 +142,7 @@ impl Settling {
     pub(super) fn unlisted(&mut self, name: &Arc<str>, known: &mut Known) {
         if let Some((_, problems)) = &known.quarantine {
             let problems = problems.clone();
-            return self.quarantine(name, known, problems);
+            return self.quarantine(name, known, problems, None);
         }
         let mut problems = Problems::new();
         match self.serve_last_good(name, known, &mut problems) {
@@ -133,8 +150,23 @@ impl Settling {
                 let last_good_age = at.age();
                 self.report(name, ServiceOutcome::Kept { last_good_age }, problems);
             }
-            None => self.quarantine(name, known, problems),
+            None => self.quarantine(name, known, problems, None),
         }
+    }
+
+    /// Lets the last good rules serve with the current destinations, unless that needs an id of another service: what
+    /// the service consists of may have changed, and its clusters with it.
+    fn serve_fallback(
+        &mut self,
+        name: &Arc<str>,
+        known: &mut Known,
+        fallback: Arc<ProxyConfig>,
+    ) -> Option<Moment> {
+        let good = known.good.as_mut()?;
+        self.claim(name, &fallback).ok()?;
+        good.fragment = fallback;
+        good.destinations_at = Moment::now();
+        Some(good.at)
     }
 
     /// Lets the last good form serve, unless another service has taken its place by now.

@@ -68,6 +68,14 @@ impl Validation {
             .await
     }
 
+    /// The verdicts on last good rules with current destinations. Whose turn it is in the next round stays as it was.
+    pub(super) async fn fallbacks(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
+        let tried = self.tried.clone();
+        let verdicts = self.ask(questions, self.limit).await;
+        self.tried = tried;
+        verdicts
+    }
+
     /// The verdicts on what was kept, which nothing should have to wait for.
     pub(super) async fn kept(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
         let verdicts = self.ask(questions, self.limit).await;

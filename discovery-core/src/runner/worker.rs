@@ -17,6 +17,7 @@ use crate::error::DiscoverError;
 use crate::persist::Store;
 use crate::report::RoundReport;
 use crate::summary::Summary;
+use crate::unreachable::UnreachableService;
 
 /// Does the rounds of one runner.
 pub(super) struct Worker {
@@ -137,6 +138,10 @@ impl Worker {
         };
 
         self.validate(&mut answer, &fresh).await;
+        let answer = match self.with_fallbacks(answer).await? {
+            Ok(answer) => answer,
+            Err(broken) => return Some(Err(broken)),
+        };
 
         let mut registry = self.registry.take()?;
         let now = Instant::now();
@@ -187,6 +192,69 @@ impl Worker {
         let verdicts = self.validation.round(questions).await;
         for (index, verdict) in asked.into_iter().zip(verdicts) {
             answer[index].1.problems.append(verdict.problems);
+        }
+    }
+
+    /// Prepares for services that cannot serve as they are described, see [`Evaluator::add_fallbacks`].
+    async fn with_fallbacks(
+        &mut self,
+        answer: Vec<Evaluated>,
+    ) -> Option<Result<Vec<Evaluated>, Broken>> {
+        let registry = self.registry.take()?;
+        let (registry, answer, in_doubt) = off_the_runtime(move || {
+            let in_doubt = registry.in_doubt(&answer);
+            (registry, answer, in_doubt)
+        })
+        .await?;
+        self.registry = Some(registry);
+        if in_doubt.is_empty() {
+            return Some(Ok(answer));
+        }
+        // This runs parsers and filters of others, which nobody can stop.
+        let evaluator = Arc::clone(&self.evaluator);
+        let limit = self.options.discover_timeout;
+        let made = self.evaluation.run(limit, move || {
+            let mut answer = answer;
+            let changed = evaluator.add_fallbacks(&mut answer, in_doubt);
+            (answer, changed)
+        });
+        let (mut answer, changed) = match made.await? {
+            Ok(made) => made,
+            Err(broken) => return Some(Err(broken)),
+        };
+        let (positions, questions): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
+        let verdicts = self.validation.fallbacks(questions).await;
+        for (position, verdict) in positions.into_iter().zip(verdicts) {
+            if !verdict.answered || verdict.problems.has_errors() {
+                answer[position].1.fallback = None;
+            }
+        }
+        Some(Ok(answer))
+    }
+
+    /// Tells the source which services requests do not get through to. Returns whether it would look at them now.
+    pub(super) fn looks_at(&self, services: &[UnreachableService]) -> bool {
+        let source = &*self.publisher.source;
+        match contained_call(|| self.discoverer.unreachable(services)) {
+            Ok(looks) => {
+                tracing::debug!(
+                    target: "discovery::runner",
+                    provider = source,
+                    services = services.len(),
+                    first = services.first().map(|service| &*service.name),
+                    looks,
+                    "requests do not get through to services",
+                );
+                looks
+            }
+            Err(broken) => {
+                tracing::warn!(
+                    target: "discovery::runner",
+                    provider = source,
+                    "telling the source of services that cannot be reached {broken}",
+                );
+                false
+            }
         }
     }
 

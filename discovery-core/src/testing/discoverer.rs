@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use crate::discoverer::Discoverer;
 use crate::discovery::{DiscoveredService, Discovery};
 use crate::error::DiscoverError;
 use crate::report::RoundReport;
+use crate::unreachable::UnreachableService;
 
 /// A [`Discoverer`] whose answers are queued by a test. When the queue is empty it repeats its last successful answer,
 /// at first an empty one. Clones share the script.
@@ -47,6 +49,9 @@ struct Shared {
     calls: watch::Sender<usize>,
     reports: watch::Sender<Vec<Arc<RoundReport>>>,
     changed: Notify,
+    /// What the source was told that requests do not get through to.
+    unreachable: Mutex<Vec<UnreachableService>>,
+    ignores_unreachable: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +79,8 @@ impl ScriptedDiscoverer {
                 calls: watch::Sender::new(0),
                 reports: watch::Sender::new(Vec::new()),
                 changed: Notify::new(),
+                unreachable: Mutex::default(),
+                ignores_unreachable: AtomicBool::new(false),
             }),
         }
     }
@@ -108,9 +115,25 @@ impl ScriptedDiscoverer {
         self.push(Step::Delay(time));
     }
 
+    /// Takes back what is queued.
+    pub fn clear(&self) {
+        self.script().steps.clear();
+    }
+
     /// Says that something changed, as an event of the source would.
     pub fn trigger(&self) {
         self.shared.changed.notify_one();
+    }
+
+    /// Sets whether the source ignores that requests do not get through. Unset: it looks at these services.
+    pub fn ignore_unreachable(&self, ignore: bool) {
+        let ignores = &self.shared.ignores_unreachable;
+        ignores.store(ignore, Ordering::Relaxed);
+    }
+
+    /// The services that the source was told that requests do not get through to, since this was last called.
+    pub fn take_unreachable(&self) -> Vec<UnreachableService> {
+        std::mem::take(&mut *self.shared.unreachable.lock())
     }
 
     /// How often the source was asked.
@@ -174,6 +197,11 @@ impl Discoverer for ScriptedDiscoverer {
 
     async fn changed(&self) {
         self.shared.changed.notified().await;
+    }
+
+    fn unreachable(&self, services: &[UnreachableService]) -> bool {
+        self.shared.unreachable.lock().extend_from_slice(services);
+        !self.shared.ignores_unreachable.load(Ordering::Relaxed)
     }
 
     async fn published(&self, report: &RoundReport) {

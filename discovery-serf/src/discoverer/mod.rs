@@ -160,6 +160,7 @@ impl Discoverer for SerfDiscoverer {
         }
     }
 
+    // `unreachable` is ignored: events come as soon as the agent knows of a change, and it knows no more when asked.
     async fn changed(&self) {
         self.shared.signal.wait().await;
     }

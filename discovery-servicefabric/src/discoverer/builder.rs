@@ -105,6 +105,7 @@ impl ServiceFabric {
             parsing: Arc::new(Semaphore::new(1)),
             wake: watch::Sender::new(None),
             refusals: Mutex::default(),
+            unreachable: Mutex::default(),
         };
         ServiceFabricDiscoverer {
             inner: Arc::new(inner),

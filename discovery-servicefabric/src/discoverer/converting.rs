@@ -83,6 +83,7 @@ impl Conversion {
             names: served
                 .map(|known| ClusterId::new(Arc::clone(&known.name)))
                 .collect(),
+            parser: Some(Arc::clone(&self.parser)),
             ..Making::default()
         };
         // Their order decides which of two that claim the same cluster has it.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use discovery_core::{DiscoveredService, Discovery};
+use discovery_core::{DiscoveredService, Discovery, Parsed};
 use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, Problem, Problems, Severity, pointer_to};
 
@@ -11,7 +11,8 @@ use super::converting::{ParsedServices, age};
 use super::decisions::{Deciding, Verdict, reasons_of};
 use crate::extension::ServiceLabels;
 use crate::health::{Subject, Subjects};
-use crate::labels::ParsedService;
+use crate::labels::{ParsedService, ServiceParser};
+use crate::service::ServiceDescription;
 use crate::topology::{KnownService, Memory, service_id};
 
 /// An answer in the making.
@@ -23,6 +24,8 @@ pub(super) struct Making {
     pub(super) subjects: Subjects,
     /// Of the services that ask to be served, or may do so.
     pub(super) names: HashSet<ClusterId>,
+    /// Makes configuration of services.
+    pub(super) parser: Option<Arc<dyn ServiceParser>>,
 }
 
 impl Making {
@@ -113,7 +116,7 @@ impl Making {
         self.subject(known, Some(parsed));
         let mut service = DiscoveredService::configured(Arc::clone(&known.name), config.clone());
         service.problems = problems;
-        self.push(known, service);
+        self.push(known, self.with_rebuild(known, service));
     }
 
     /// A service that does not ask to be served. All that is wrong is a warning: an error would quarantine a service that
@@ -151,7 +154,26 @@ impl Making {
         if problems.has_errors() {
             service.problems = problems;
         }
-        self.push(known, service);
+        self.push(known, self.with_rebuild(known, service));
+    }
+
+    /// The service, with the way to make its configuration of labels that were right before: replicas move while nobody
+    /// corrects a label.
+    fn with_rebuild(&self, known: &KnownService, service: DiscoveredService) -> DiscoveredService {
+        let (Some(read), Some(parser)) = (&known.read, &self.parser) else {
+            return service;
+        };
+        let parser = Arc::clone(parser);
+        let description = Arc::clone(&read.description);
+        service.with_rebuild(Arc::clone(&read.description.labels), move |labels| {
+            let description = ServiceDescription {
+                labels: Arc::new(labels.clone()),
+                ..ServiceDescription::clone(&description)
+            };
+            let parsed = parser.parse(&description);
+            let made = parsed.config.map_or_else(Parsed::not_enlisted, Parsed::new);
+            made.with_problems(parsed.problems)
+        })
     }
 
     pub(super) fn push(&mut self, known: &KnownService, service: DiscoveredService) {

@@ -7,7 +7,7 @@ mod making;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use discovery_core::{
     DiscoverError, Discoverer, Discovery, RoundReport, Runner, RunnerOptions, ServiceOutcome,
+    UnreachableService,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, watch};
@@ -55,6 +56,8 @@ struct Inner {
     wake: watch::Sender<Option<Instant>>,
     reporter: Reporter,
     refusals: Mutex<Refusals>,
+    /// Services that requests do not get through to, until a round has read them.
+    unreachable: Mutex<HashSet<Arc<str>>>,
 }
 
 /// What is remembered between rounds.
@@ -124,7 +127,8 @@ impl Discoverer for ServiceFabricDiscoverer {
         let inner = &*self.inner;
         inner.wake.send_replace(None);
         let before = self.state();
-        let memory = Arc::new(inner.topology.read(&before.memory).await?);
+        let unreachable = inner.unreachable.lock().clone();
+        let memory = Arc::new(inner.topology.read(&before.memory, &unreachable).await?);
         let conversion = Conversion {
             parser: Arc::clone(&inner.parser),
             memory: Arc::clone(&memory),
@@ -145,6 +149,8 @@ impl Discoverer for ServiceFabricDiscoverer {
             subjects: Arc::new(subjects),
         });
         inner.wake.send_replace(wake);
+        let mut waiting = inner.unreachable.lock();
+        waiting.retain(|name| !unreachable.contains(name));
         Ok(discovery)
     }
 
@@ -175,6 +181,14 @@ impl Discoverer for ServiceFabricDiscoverer {
                 _ = wake.changed() => {}
             }
         }
+    }
+
+    /// The next round reads their partitions and replicas, and nothing else before it is due. The probe would not notice
+    /// instances that came back with their ids elsewhere, and roles of replicas change without it.
+    fn unreachable(&self, services: &[UnreachableService]) -> bool {
+        let names = services.iter().map(|service| Arc::clone(&service.name));
+        self.inner.unreachable.lock().extend(names);
+        true
     }
 
     async fn published(&self, report: &RoundReport) {

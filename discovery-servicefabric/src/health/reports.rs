@@ -35,8 +35,8 @@ struct Finding {
     /// What makes it news, where that is not the text: prose about calls names addresses and times, which change from
     /// round to round while nothing happens.
     news: Option<String>,
-    /// How old that is which serves, if it is old.
-    age: Option<Duration>,
+    /// The age of what serves, if it is old. No part of what makes it news.
+    age: Option<String>,
 }
 
 /// The reports that a round gives rise to, in the order of its services.
@@ -90,7 +90,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                     state: HealthState::Warning,
                     text,
                     news: Some("stale".to_owned()),
-                    age: Some(stale.at.elapsed()),
+                    age: Some(aged(stale.at.elapsed())),
                 });
             }
             let rejected = subject.and_then(all_rejected);
@@ -126,12 +126,26 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
         // Somebody else's trouble, and nothing of the service serves that could be called old.
         ServiceOutcome::Quarantined {
             last_good_age: None,
+            ..
         } if is_unread => None,
-        ServiceOutcome::Quarantined { last_good_age } => {
+        ServiceOutcome::Quarantined {
+            last_good_age,
+            destinations_age,
+        } => {
             let mut text = String::from(match (is_unread, last_good_age.is_some()) {
                 (true, _) => "The service could not be read and is served as it was.",
-                (false, true) => "The service is served as it was: what it asks for now is wrong.",
+                (false, true) => {
+                    "The service is served by its last good labels: what it asks for now is wrong."
+                }
                 (false, false) => "The service is not served: what it asks for is wrong.",
+            });
+            let age = last_good_age.map(|rules| match destinations_age {
+                Some(replicas) if *replicas < rules => format!(
+                    "What serves: labels of {} ago, replicas of {} ago.",
+                    rounded(rules),
+                    rounded(*replicas)
+                ),
+                _ => aged(rules),
             });
             let news = is_unread.then(|| codes(&text, &service.problems));
             list(&mut text, &service.problems);
@@ -139,7 +153,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 state: HealthState::Warning,
                 text,
                 news,
-                age: *last_good_age,
+                age,
             })
         }
         ServiceOutcome::Kept { last_good_age } => {
@@ -152,7 +166,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 state: HealthState::Warning,
                 text,
                 news: Some(news),
-                age: Some(*last_good_age),
+                age: Some(aged(*last_good_age)),
             })
         }
         _ => None,
@@ -235,7 +249,7 @@ fn made(
     let said = finding.news.as_ref().unwrap_or(&finding.text);
     let news = fnv1a(&[finding.state.as_str(), said]);
     let text = match finding.age {
-        Some(age) => format!("What serves is {} old. {}", rounded(age), finding.text),
+        Some(age) => format!("{age} {}", finding.text),
         None => finding.text,
     };
     let source = options.health_report_source.as_str();
@@ -282,6 +296,10 @@ fn cut(mut text: String) -> String {
         text.push_str(MARK);
     }
     text
+}
+
+fn aged(age: Duration) -> String {
+    format!("What serves is {} old.", rounded(age))
 }
 
 /// `90 s`, `12 min`, `5 h`.

@@ -511,6 +511,7 @@ async fn other_words_for_the_same_failure_are_no_news() {
         let service = &mut report.services[0];
         service.outcome = discovery_core::ServiceOutcome::Quarantined {
             last_good_age: Some(Duration::from_secs(5)),
+            destinations_age: Some(Duration::from_secs(5)),
         };
         service.problems = proxy_model::Problem::error("", "not_read", message).into();
         report

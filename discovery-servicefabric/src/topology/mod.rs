@@ -16,6 +16,7 @@ mod reading;
 mod resolving;
 mod settling;
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +79,8 @@ impl Topology {
         }
     }
 
-    /// What is known after another round.
+    /// What is known after another round. Of `unreachable` services partitions and replicas are read, whatever is known
+    /// of them.
     ///
     /// # Errors
     ///
@@ -89,7 +91,11 @@ impl Topology {
     /// # Cancel safety
     ///
     /// May be dropped at any await point; nothing is remembered then but answers of the cluster.
-    pub(crate) async fn read(&self, before: &Memory) -> Result<Memory, DiscoverError> {
+    pub(crate) async fn read(
+        &self,
+        before: &Memory,
+        unreachable: &HashSet<Arc<str>>,
+    ) -> Result<Memory, DiscoverError> {
         let now = Instant::now();
         let period = self.options.discovery_period;
         // The runner varies its interval by a tenth.
@@ -99,6 +105,7 @@ impl Topology {
             now,
             is_whole,
             before: before.listed_at,
+            unreachable,
             options: &self.options,
         };
         let answered = self.calls.tally().answered;
@@ -119,7 +126,7 @@ impl Topology {
             return Err(error);
         }
         let tally = self.calls.tally();
-        if is_whole
+        if (is_whole || !unreachable.is_empty())
             && tally.answered == answered
             && let Some((kind, failure)) = tally.failure
         {
@@ -234,7 +241,7 @@ impl std::fmt::Debug for Topology {
 
 /// The services to look at, each once.
 async fn listed(memory: &Memory) -> Result<Vec<Listed>, DiscoverError> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let mut all = Vec::new();
     for (name, list) in &memory.lists {
         let Some(application) = memory.applications.get(name) else {

@@ -99,7 +99,8 @@ impl Topology {
             .read_labels(round, service, &service_id, before)
             .await?;
         service.labels = Some(Arc::clone(&labels));
-        if labels.enlisted != Enlisted::Yes {
+        // Where one is whose labels cannot be understood matters, too: it serves by those that were right before.
+        if labels.enlisted == Enlisted::No {
             service.read = None;
             return Ok(());
         }
@@ -181,7 +182,8 @@ fn kept(
     }
     if before.failed.is_some() {
         // What has failed for a while is not worth the hurry of others.
-        return (!round.is_whole && !before.hurries()).then(|| Arc::clone(before));
+        let is_wanted = before.hurries() || round.unreachable.contains(&before.name);
+        return (!round.is_whole && !is_wanted).then(|| Arc::clone(before));
     }
     if before.stale().is_some() && round.is_whole {
         return None;
@@ -191,9 +193,11 @@ fn kept(
         return None;
     }
     let keep = match (&before.read, labels.enlisted) {
-        (Some(read), Enlisted::Yes) => round.plan(before, read, &listed.info, probe) == Plan::Keep,
-        (None, Enlisted::Yes) => false,
-        (_, Enlisted::No | Enlisted::Unknown) => true,
+        (Some(read), Enlisted::Yes | Enlisted::Unknown) => {
+            round.plan(before, read, &listed.info, probe) == Plan::Keep
+        }
+        (None, Enlisted::Yes | Enlisted::Unknown) => false,
+        (_, Enlisted::No) => true,
     };
     keep.then(|| Arc::clone(before))
 }

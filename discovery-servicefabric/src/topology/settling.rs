@@ -1,5 +1,8 @@
 //! When what is read again.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use proxy_model::Problem;
 use tokio::time::Instant;
 
@@ -36,6 +39,8 @@ pub(super) struct Round<'a> {
     pub(super) is_whole: bool,
     /// When everything was listed before. `None`: never, so that nothing can be called new.
     pub(super) before: Option<Instant>,
+    /// Services that requests do not get through to. What is known of their replicas is not believed.
+    pub(super) unreachable: &'a HashSet<Arc<str>>,
     pub(super) options: &'a ServiceFabricOptions,
 }
 
@@ -51,7 +56,7 @@ impl Round<'_> {
         if known.failed.is_some() {
             return Plan::Read;
         }
-        if !is_same(&known.info, info) {
+        if self.unreachable.contains(&known.name) || !is_same(&known.info, info) {
             return Plan::Read;
         }
         if let Some(unsettled) = read.unsettled {

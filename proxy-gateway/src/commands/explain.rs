@@ -3,11 +3,14 @@
 use std::fmt::Write;
 
 use program_kit::Failure;
-use proxy_runtime::explain::{Explanation, Verdict, explain as decide, request_from_text};
+use proxy_runtime::explain::{
+    Explanation, ProxySettings, Verdict, explain as decide, request_from_text,
+};
 
 use super::{load, print, print_json, unusable};
 use crate::check::examine;
 use crate::cli::{Explain, Format};
+use crate::settings::Server;
 
 /// How many routes that do not match are named for a person.
 const CONSIDERED: usize = 20;
@@ -19,11 +22,20 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
         _ => return Err(unusable(&examined.problems)),
     };
     let headers = options.headers.iter().map(String::as_str);
-    let (request, mut connection) =
-        request_from_text(&options.method, &options.url, headers).map_err(Failure::usage)?;
-    connection.remote = options.remote_addr;
-    let zone = examined.settings.server.zone.as_deref();
-    let explanation = decide(&snapshot, zone, &request, connection).without_secrets(&request);
+    let Server {
+        mut limits, zone, ..
+    } = examined.settings.server;
+    // It is the proxy's to hold, since routes can say otherwise.
+    let settings = ProxySettings::default()
+        .with_zone(zone)
+        .with_max_request_body(limits.body_bytes.take());
+    let asked = request_from_text(&options.method, &options.url, headers, &limits);
+    let explanation = asked
+        .map_err(Failure::usage)?
+        .explain(|request, mut connection| {
+            connection.remote = options.remote_addr;
+            decide(&snapshot, &settings, request, connection)
+        });
     match options.format {
         Format::Json => print_json(&explanation),
         Format::Text => print(readable(&explanation).trim_end()),
@@ -41,6 +53,20 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
     let route = explanation.route.as_ref().map_or("", |id| id.as_str());
     match explanation.outcome {
         Verdict::Matched => writeln!(out, "Route {route} takes it.")?,
+        Verdict::Rejected => {
+            let why = explanation.rejected.as_deref().unwrap_or_default();
+            let status = explanation.status.map_or(400, |status| status.as_u16());
+            match &explanation.route {
+                None => writeln!(
+                    out,
+                    "The server rejects it before any route is asked: {status}, {why}."
+                )?,
+                Some(_) => writeln!(
+                    out,
+                    "Route {route} takes it, but it is rejected: {status}, {why}."
+                )?,
+            }
+        }
         Verdict::NotFound => writeln!(out, "No route takes it: 404.")?,
         Verdict::MethodNotAllowed => writeln!(
             out,

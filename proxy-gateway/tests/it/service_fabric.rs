@@ -1,5 +1,7 @@
 //! The program in front of an emulated Service Fabric cluster.
 
+use std::time::{Duration, Instant};
+
 use crate::common::{ConfigFile, address_after, output, start};
 use serde_json::Value;
 use servicefabric_emulator::cluster::FabricName;
@@ -45,8 +47,12 @@ const CLUSTER: &str = r#"
 
 /// A cluster whose services have small HTTP servers in them.
 async fn cluster() -> Emulator {
+    cluster_at("127.0.0.1:0").await
+}
+
+async fn cluster_at(address: &str) -> Emulator {
     let emulator = Emulator::builder(Topology::from_toml(CLUSTER).expect("it is a topology"))
-        .listen("127.0.0.1:0")
+        .listen(address)
         .workload(Responder::default())
         .start()
         .await
@@ -218,6 +224,44 @@ async fn run_serves_what_is_discovered_and_tells_the_cluster() {
     .await;
     let answer = client.get("/shop/cart").await.expect("it answers");
     assert_eq!(answer.status, 200);
+    process.interrupt();
+    assert!(process.wait().await.success());
+    emulator.shutdown().await;
+}
+
+/// With the default periods, by which it would be noticed after 30 s, or after minutes where ids are the same. The proxy looks
+/// within two seconds; the test leaves time for a machine that is busy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_started_again_is_found_by_the_requests_that_fail() {
+    let emulator = cluster().await;
+    let endpoint = emulator.endpoint();
+    let file = ConfigFile::new(&format!(
+        r#"{{
+            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
+            "ServiceFabricDiscovery": {{
+                "Gateways": ["{endpoint}"], "DiscoverInsecureHttpDestinations": true
+            }}
+        }}"#
+    ));
+    let mut process = start(&["run", "--config", &file.argument()], "a second Ctrl-C").await;
+    let address = address_after(&process.output(), "listening on http://");
+    let mut client = Connection::http1(address).await.expect("it listens");
+    let mut status = async || client.get("/shop/cart").await.expect("it answers").status;
+    assert_eq!(status().await, 200);
+    emulator.shutdown().await;
+    for _ in 0..20 {
+        assert_eq!(status().await, 502);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    let port = endpoint.strip_prefix("http://").expect("it has no TLS");
+    let emulator = cluster_at(port.trim_end_matches('/')).await;
+    let begun = Instant::now();
+    while status().await != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    eprintln!("found after {:?}", begun.elapsed());
     process.interrupt();
     assert!(process.wait().await.success());
     emulator.shutdown().await;

@@ -6,6 +6,7 @@ use url::{Host, Url};
 
 use super::Scope;
 use crate::compiled::{DestinationAddress, Scheme};
+use crate::matching::host_to_ascii;
 use crate::suggest::shortened;
 
 /// Parses the URL at `key`, or reports what is wrong with it.
@@ -151,19 +152,7 @@ pub(super) fn host_header(text: &str, key: &str, scope: &mut Scope<'_>) -> Optio
 }
 
 fn host_value(text: &str) -> Option<HeaderValue> {
-    let ascii = if text.is_ascii() {
-        text.to_owned()
-    } else {
-        let (name, port) = match text.rsplit_once(':') {
-            Some((name, port)) => (name, Some(port)),
-            None => (text, None),
-        };
-        let name = idna::domain_to_ascii(name).ok()?;
-        match port {
-            Some(port) => format!("{name}:{port}"),
-            None => name,
-        }
-    };
+    let ascii = host_to_ascii(text)?;
     let authority: Authority = ascii.parse().ok()?;
     let port = ascii.strip_prefix(authority.host())?;
     let port_is_valid = match port.strip_prefix(':') {

@@ -32,7 +32,7 @@ pub(crate) mod text;
 
 pub use self::criterion::CriterionError;
 pub use self::header::HeaderMatcher;
-pub use self::host::{HostError, HostPattern, HostRank, RequestHost};
+pub use self::host::{HostError, HostPattern, HostRank, RequestHost, host_to_ascii};
 pub use self::matcher::{Mismatch, RouteMatcher, RouteMatcherParts};
 pub use self::method::{MethodError, MethodErrorKind, MethodSet};
 pub use self::precedence::Precedence;

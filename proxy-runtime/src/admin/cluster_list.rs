@@ -9,7 +9,7 @@ use super::Inner;
 use super::query::Query;
 use super::respond::Answer;
 use crate::health::Health;
-use crate::status::{ClusterStatus, DestinationStatus};
+use crate::status::{ClusterStatus, DestinationStatus, Failing};
 
 /// How many clusters are answered unless the query says otherwise, and at most.
 const LIMIT: usize = 50;
@@ -26,9 +26,9 @@ pub(super) enum State {
     Healthy,
     /// Nothing is wrong as far as is known, but not everything was checked.
     Unknown,
-    /// Some destinations are unhealthy.
+    /// Some destinations are unhealthy, or some requests of the last seconds failed.
     Degraded,
-    /// No destination is fit to serve.
+    /// No destination is fit to serve, or all requests of the last seconds failed.
     Down,
     /// There is no destination.
     Empty,
@@ -44,11 +44,14 @@ impl State {
                 .count()
         };
         let unhealthy = count(Health::Unhealthy);
-        if cluster.destinations.is_empty() {
+        let failing = cluster.failing.as_ref();
+        if failing.is_some_and(Failing::is_all) {
+            Self::Down
+        } else if cluster.destinations.is_empty() {
             Self::Empty
         } else if cluster.panic || cluster.available == 0 {
             Self::Down
-        } else if unhealthy > 0 {
+        } else if unhealthy > 0 || failing.is_some() {
             Self::Degraded
         } else if count(Health::Healthy) == cluster.destinations.len() {
             Self::Healthy
@@ -89,6 +92,7 @@ struct Summary {
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
     per_second: Vec<u32>,
+    failing: Option<Failing>,
 }
 
 /// A cluster with everything that is known of it.
@@ -172,6 +176,7 @@ impl Summary {
                 .latency
                 .map(|latency| latency.p99.as_secs_f64() * 1e3),
             per_second: cluster.per_second,
+            failing: cluster.failing,
             id: cluster.id,
         }
     }
@@ -188,9 +193,11 @@ pub(super) fn rate(per_second: &[u32]) -> f64 {
 
 /// How a destination is doing, in the words of [`State`].
 pub(super) fn destination_state(destination: &DestinationStatus) -> State {
-    match destination.health {
-        Health::Healthy => State::Healthy,
-        Health::Unknown => State::Unknown,
-        Health::Unhealthy => State::Down,
+    match (destination.health, &destination.failing) {
+        (Health::Unhealthy, _) => State::Down,
+        (_, Some(failing)) if failing.is_all() => State::Down,
+        (_, Some(_)) => State::Degraded,
+        (Health::Healthy, None) => State::Healthy,
+        (Health::Unknown, None) => State::Unknown,
     }
 }

@@ -1,27 +1,26 @@
 //! `explain` as a query.
 
 use http::StatusCode;
-use http::request::Parts;
 
 use super::Inner;
 use super::query::Query;
 use super::respond::Answer;
-use crate::connection::ConnectionInfo;
+use crate::explain::{Asked, request_from_text};
 
 pub(super) fn answer(admin: &Inner, query: &Query) -> Answer {
-    match request(query) {
-        Ok((parts, connection)) => {
-            let explanation = admin.proxy.explain(&parts, connection);
-            Answer::json(&explanation.without_secrets(&parts))
+    match asked(admin, query) {
+        Ok(asked) => {
+            let decide = |parts: &_, connection| admin.proxy.explain(parts, connection);
+            Answer::json(&asked.explain(decide))
         }
         Err(message) => Answer::error(StatusCode::BAD_REQUEST, &message),
     }
 }
 
-fn request(query: &Query) -> Result<(Parts, ConnectionInfo), String> {
+fn asked(admin: &Inner, query: &Query) -> Result<Asked, String> {
     let method = query.get("method").unwrap_or("GET");
     let url = query
         .get("url")
         .ok_or("`url` is missing: http://host/path?query")?;
-    crate::explain::request_from_text(method, url, query.all("header"))
+    request_from_text(method, url, query.all("header"), &admin.limits)
 }

@@ -51,7 +51,7 @@ use http::{Method, Request, StatusCode, header};
 use self::query::Query;
 use self::respond::Answer;
 use crate::proxy::Proxy;
-use crate::server::ServerMetrics;
+use crate::server::{Limits, ServerMetrics};
 
 /// The admin API and page of one proxy. Cheap to clone.
 ///
@@ -68,6 +68,8 @@ struct Inner {
     hosts: Vec<String>,
     started: Instant,
     server: Option<Arc<ServerMetrics>>,
+    /// Those of the server that requests would come to.
+    limits: Limits,
     dropped_lines: Vec<DroppedLines>,
     draining: AtomicBool,
     /// Connections that were closed to make room.
@@ -93,6 +95,7 @@ impl Admin {
                 hosts: Vec::new(),
                 started: Instant::now(),
                 server: None,
+                limits: Limits::default(),
                 dropped_lines: Vec::new(),
                 draining: AtomicBool::new(false),
                 evicted: Arc::default(),
@@ -144,6 +147,12 @@ impl AdminBuilder {
     /// Adds what the server counts to `/metrics`.
     pub fn server(mut self, metrics: Arc<ServerMetrics>) -> Self {
         self.inner.server = Some(metrics);
+        self
+    }
+
+    /// Sets the limits of the server, by which `explain` rejects what the server rejects. Default: the server's defaults.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.inner.limits = limits;
         self
     }
 

@@ -7,7 +7,11 @@ use super::Inner;
 use super::cluster_list::{State, rate};
 use super::flow::{self, Flow};
 use crate::health::Health;
-use crate::status::ClusterStatus;
+use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
+
+/// Characters of an id, and of a cause, that fit into a sentence.
+const MOST_OF_ID: usize = 60;
+const MOST_OF_CAUSE: usize = 100;
 
 /// Whether all is well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -81,7 +85,7 @@ pub(super) fn of(admin: &Inner) -> Overview {
     }
     let latency = overview.latency;
     let errors_of_clusters = clusters.iter().flat_map(|cluster| cluster.errors.values());
-    let trouble = Trouble::of(&clusters);
+    let trouble = Trouble::of(&routes, &clusters);
     let (state, sentence) = judge(&counts, &trouble, ready, &waiting_for);
     Overview {
         state,
@@ -126,31 +130,84 @@ fn count(clusters: &[ClusterStatus]) -> Counts {
     counts
 }
 
-/// Clusters that need attention, by name.
+/// What needs attention, by name.
 #[derive(Default)]
 struct Trouble {
     down: Vec<String>,
     degraded: Vec<String>,
+    /// Routes of which nothing is served.
+    refused: Vec<String>,
+    lost: Vec<String>,
 }
 
 impl Trouble {
-    fn of(clusters: &[ClusterStatus]) -> Self {
+    fn of(routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Self {
         let mut trouble = Self::default();
         for cluster in clusters {
-            let id = cluster.id.as_str().to_owned();
+            let id = shortened(cluster.id.as_str(), MOST_OF_ID);
             match State::of(cluster) {
-                State::Down => trouble.down.push(id),
-                State::Degraded => {
-                    let available = cluster.available;
-                    let all = cluster.destinations.len();
-                    trouble
-                        .degraded
-                        .push(format!("{id} ({available} of {all} up)"));
-                }
+                State::Down => trouble.down.push(match cause_of(cluster) {
+                    Some(cause) => format!("{id} ({cause})"),
+                    None => id,
+                }),
+                State::Degraded => trouble
+                    .degraded
+                    .push(format!("{id} ({})", ailments_of(cluster).join(", "))),
                 State::Healthy | State::Unknown | State::Empty => {}
             }
         }
+        for route in routes {
+            let id = shortened(route.id.as_str(), MOST_OF_ID);
+            if let Some(why) = &route.refused {
+                trouble.refused.push(format!("{id} ({why})"));
+            } else if !route.clusters.iter().any(|share| share.exists) {
+                trouble.lost.push(id);
+            }
+        }
         trouble
+    }
+}
+
+/// Why a cluster is down: what its requests failed of, else what an active check found.
+fn cause_of(cluster: &ClusterStatus) -> Option<String> {
+    let failing = cluster.failing.as_ref().map(|failing| &*failing.cause);
+    let found = || {
+        let unhealthy = |d: &&DestinationStatus| d.health == Health::Unhealthy;
+        let mut destinations = cluster.destinations.iter().filter(unhealthy);
+        destinations.find_map(|destination| destination.reason.as_deref())
+    };
+    let cause = failing.or_else(found)?;
+    Some(shortened(cause, MOST_OF_CAUSE))
+}
+
+/// What is wrong with a cluster that serves nevertheless.
+fn ailments_of(cluster: &ClusterStatus) -> Vec<String> {
+    let all = cluster.destinations.len();
+    let unhealthy = |d: &&DestinationStatus| d.health == Health::Unhealthy;
+    let mut ailments = Vec::new();
+    if cluster.destinations.iter().any(|d| unhealthy(&d)) {
+        ailments.push(format!("{} of {all} up", cluster.available));
+    }
+    if let Some(failing) = &cluster.failing {
+        let cause = shortened(&failing.cause, MOST_OF_CAUSE);
+        ailments.push(match failing.destinations {
+            some if some > 0 && all > 1 => format!("{some} of {all} failing: {cause}"),
+            _ => {
+                let Failing {
+                    failures, requests, ..
+                } = failing;
+                format!("{failures} of {requests} requests failed: {cause}")
+            }
+        });
+    }
+    ailments
+}
+
+/// So many characters of a text that came from outside.
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -174,6 +231,15 @@ fn judge(
     }
     if !clusters.degraded.is_empty() {
         trouble.push(format!("Partly down: {}", named(&clusters.degraded)));
+    }
+    if !clusters.refused.is_empty() {
+        trouble.push(format!(
+            "Refusing every request: {}",
+            named(&clusters.refused)
+        ));
+    }
+    if !clusters.lost.is_empty() {
+        trouble.push(format!("Leading nowhere: {}", named(&clusters.lost)));
     }
     if counts.sources_failing > 0 {
         trouble.push(some(
@@ -295,6 +361,7 @@ mod tests {
         let trouble = Trouble {
             down: vec!["orders".to_owned()],
             degraded: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+            ..Trouble::default()
         };
         let (verdict, sentence) = judge(&ill, &trouble, true, &[]);
         assert_eq!(verdict, Verdict::Down);

@@ -40,8 +40,12 @@ struct Provider {
 struct Quarantined {
     service: String,
     reason: String,
-    /// Seconds; what serves is so old. `null`: nothing serves.
+    /// Seconds; the rules that serve are so old. `null`: nothing serves.
     last_good_age: Option<f64>,
+    /// Seconds; the destinations that serve are so old.
+    destinations_age: Option<f64>,
+    /// Both for people: `rules of 12 minutes ago, destinations of 2 s ago`.
+    serves: String,
 }
 
 pub(super) fn of(admin: &Inner) -> Providers {
@@ -68,6 +72,7 @@ pub(super) fn of(admin: &Inner) -> Providers {
                 .quarantined
                 .into_iter()
                 .map(|service| Quarantined {
+                    serves: service.serves(),
                     service: service.service.to_string(),
                     reason: service
                         .problems
@@ -76,6 +81,9 @@ pub(super) fn of(admin: &Inner) -> Providers {
                         .collect::<Vec<_>>()
                         .join("; "),
                     last_good_age: service.last_good.map(|moment| moment.age().as_secs_f64()),
+                    destinations_age: service
+                        .destinations
+                        .map(|moment| moment.age().as_secs_f64()),
                 })
                 .collect(),
         }

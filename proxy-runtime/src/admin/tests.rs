@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::*;
 
+mod verdict;
+
 const CONFIG: &str = r#"{
     "Routes": {
         "orders": { "ClusterId": "orders", "Match": { "Path": "/orders/{id}", "Methods": ["GET"] } },

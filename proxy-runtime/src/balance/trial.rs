@@ -59,6 +59,7 @@ impl Trial {
             zone: None,
             random: Random::seeded(seed),
             loop_guard: None,
+            unreachable: None,
         });
         Ok(Self {
             generation: Generation::first(Arc::new(snapshot), &Registered::default(), &context)?,

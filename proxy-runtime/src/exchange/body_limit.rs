@@ -7,8 +7,14 @@ use crate::proxy::Shared;
 /// The most bytes of content that a request may have: its route says, else the proxy. `None`: as many as there are.
 #[inline]
 pub(crate) fn body_limit(proxy: &Shared, route: &Route) -> Option<u64> {
+    body_limit_of(proxy.max_request_body(), route)
+}
+
+/// The same, where the proxy says this.
+#[inline]
+pub(crate) fn body_limit_of(proxy: Option<u64>, route: &Route) -> Option<u64> {
     match route.body_limit() {
-        BodyLimit::Server => proxy.max_request_body(),
+        BodyLimit::Server => proxy,
         BodyLimit::Unlimited => None,
         BodyLimit::Bytes(limit) => Some(limit),
     }

@@ -5,7 +5,7 @@ use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::forward::ForwardErrorKind;
+use crate::forward::{ForwardErrorKind, Side};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
 use crate::state::DestinationState;
 
@@ -98,8 +98,18 @@ impl Count {
     /// Counts an error, which need not end the request.
     pub(crate) fn failed(&self, books: &impl Books, kind: ForwardErrorKind) {
         books.errors().increment(kind);
-        if let Some(destination) = books.destination() {
-            destination.metrics().errors.increment(kind);
+        let destination = books.destination().map(DestinationState::metrics);
+        if let Some(destination) = destination {
+            destination.errors.increment(kind);
+        }
+        match (kind.side(), destination) {
+            (Side::Destination, Some(destination)) => destination.failures.count(kind),
+            (Side::Destination | Side::Proxy, _) => {
+                if let Some((_, cluster)) = books.cluster() {
+                    cluster.failures.count(kind);
+                }
+            }
+            (Side::Client, _) => {}
         }
     }
 

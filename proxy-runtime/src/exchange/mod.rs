@@ -5,9 +5,11 @@ mod body_limit;
 mod count;
 mod deadlines;
 mod end;
+#[cfg(all(feature = "server", feature = "http2"))]
+pub(crate) mod grpc;
 mod pick;
 
-pub(crate) use self::body_limit::body_limit;
+pub(crate) use self::body_limit::{body_limit, body_limit_of};
 pub(crate) use self::count::{Books, Count};
 pub(crate) use self::deadlines::{Deadlines, after, within};
 pub(crate) use self::end::{End, Stage};

@@ -24,7 +24,7 @@ pub(crate) fn pick<H: RequestHead>(
 ) -> Result<Picked, ForwardError> {
     match contained_call(|| state.pick(cluster, head)) {
         Ok(Some(picked)) => Ok(picked),
-        Ok(None) => Err(none_available()),
+        Ok(None) => Err(none_available(state)),
         Err(panic) => Err(panicked(&panic)),
     }
 }
@@ -48,7 +48,8 @@ pub(crate) fn pick_other<H: RequestHead>(
 }
 
 #[cold]
-fn none_available() -> ForwardError {
+fn none_available(state: &ClusterState) -> ForwardError {
+    state.report_none_available();
     ForwardError::new(
         ForwardErrorKind::NoAvailableDestinations,
         StatusCode::SERVICE_UNAVAILABLE,

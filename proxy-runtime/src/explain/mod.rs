@@ -1,15 +1,18 @@
 //! What would happen to a request, and why: without a network, and without any effect.
 //!
 //! [`explain`] answers for a configuration alone; [`Proxy::explain`](crate::Proxy::explain) also knows the health of
-//! destinations. Both follow the same code as requests do.
+//! destinations. Both follow the same code as requests do. What the server rejects or brings into one form before that is the
+//! first step of a request that a person writes (`request_from_text`, with the feature `server`), by the server's own code.
 
 mod considered;
 mod partition;
+#[cfg(feature = "server")]
 mod request;
 mod secrets;
 
 use std::collections::BTreeMap;
 
+use discovery_core::text::with_causes;
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request, StatusCode};
@@ -22,9 +25,11 @@ pub use self::considered::Considered;
 use self::considered::considered;
 pub use self::partition::ExplainedPartition;
 use self::partition::explained_partition;
-pub use self::request::request_from_text;
+#[cfg(feature = "server")]
+pub use self::request::{Asked, request_from_text};
 use crate::connection::ConnectionInfo;
-use crate::forward::{BodyKind, ForwardError, HttpHead, OutgoingHead};
+use crate::exchange::body_limit_of;
+use crate::forward::{BodyKind, ForwardError, HttpHead, OutgoingHead, check_head};
 use crate::health::Health;
 use crate::loop_guard::LoopGuard;
 use crate::state::{Assessment, Generation, Nowhere, RouteState, assess};
@@ -52,6 +57,8 @@ pub struct Explanation {
     pub route_values: BTreeMap<String, String>,
     /// Why the route refuses all requests, if it does.
     pub refused: Option<String>,
+    /// Why the request is rejected as it is, if it is.
+    pub rejected: Option<String>,
     /// The cluster that serves it; of several that share the route, the one with the largest share.
     pub cluster: Option<ClusterId>,
     /// All clusters that share the route, if there are several: id and share from 0 to 1.
@@ -93,6 +100,9 @@ pub enum Verdict {
     Refused,
     /// The request has come back to the proxy that forwarded it.
     LoopDetected,
+    /// The request cannot be forwarded as it is: the server rejects it before a route is asked, or, if there is a route, it has too
+    /// large a body, asks in vain for another protocol, or the route's changes make no valid request of it.
+    Rejected,
 }
 
 /// A destination that may or may not be picked.
@@ -122,17 +132,49 @@ pub struct ForwardedRequest {
     pub headers: Vec<(String, String)>,
 }
 
-/// What would happen to a request in a proxy with this configuration, of whose destinations nothing is known.
+/// The settings of a proxy that is not there.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ProxySettings {
+    /// Where the proxy is. Default: nowhere.
+    pub zone: Option<String>,
+    /// Bytes of content that a request may have where its route does not say. Default: any number.
+    pub max_request_body: Option<u64>,
+}
+
+impl ProxySettings {
+    /// Sets [`zone`](Self::zone).
+    #[must_use]
+    pub fn with_zone(mut self, zone: Option<String>) -> Self {
+        self.zone = zone;
+        self
+    }
+
+    /// Sets [`max_request_body`](Self::max_request_body).
+    #[must_use]
+    pub fn with_max_request_body(mut self, bytes: Option<u64>) -> Self {
+        self.max_request_body = bytes;
+        self
+    }
+}
+
+/// What would happen to a request in a proxy with this configuration and these settings, of whose destinations nothing is known.
 ///
-/// `zone` is where the proxy is, if that is known.
+/// The request is one that the server has let in: `request_from_text`, of the feature `server`, asks that first.
 pub fn explain(
     snapshot: &Snapshot,
-    zone: Option<&str>,
+    settings: &ProxySettings,
     request: &Parts,
     connection: ConnectionInfo,
 ) -> Explanation {
+    let zone = settings.zone.as_deref();
     let unknown = |cluster: &Cluster, _| assess(cluster, zone, None, |_| Health::Unknown);
-    explain_with(snapshot, None, unknown, request, connection)
+    let place = Place {
+        snapshot,
+        live: None,
+        max_request_body: settings.max_request_body,
+    };
+    explain_with(&place, unknown, request, connection)
 }
 
 /// The request that `destination` would get over HTTP/1.1 if `route` took `request`: headers filtered, and the route's
@@ -166,21 +208,33 @@ fn outgoing(
 /// What would happen to a request at this moment.
 pub(crate) fn explain_live(
     generation: &Generation,
+    max_request_body: Option<u64>,
     request: &Parts,
     connection: ConnectionInfo,
 ) -> Explanation {
     let live = |cluster: &Cluster, index| generation.cluster(index).assess(cluster);
-    let snapshot = generation.snapshot();
-    explain_with(snapshot, Some(generation), live, request, connection)
+    let place = Place {
+        snapshot: generation.snapshot(),
+        live: Some(generation),
+        max_request_body,
+    };
+    explain_with(&place, live, request, connection)
+}
+
+/// Where a request would come.
+struct Place<'a> {
+    snapshot: &'a Snapshot,
+    live: Option<&'a Generation>,
+    max_request_body: Option<u64>,
 }
 
 fn explain_with(
-    snapshot: &Snapshot,
-    live: Option<&Generation>,
+    place: &Place<'_>,
     assess: impl Fn(&Cluster, ClusterIndex) -> Assessment,
     request: &Parts,
     connection: ConnectionInfo,
 ) -> Explanation {
+    let Place { snapshot, live, .. } = *place;
     let head = HttpHead::with_connection(request, connection);
     let mut explanation = Explanation::new();
     let found = snapshot.table().find(snapshot.routes(), &head);
@@ -243,14 +297,21 @@ fn explain_with(
             why: why.as_ref().map(ToString::to_string),
         })
         .collect();
+    let limit = body_limit_of(place.max_request_body, route);
+    if let Err(error) = check_head(request, &head, cluster.upstream(), limit) {
+        return explanation.rejecting(&error);
+    }
     let eligible = assessment.eligible().map(|i| &cluster.destinations()[i]);
-    match eligible.min_by_key(|destination| destination.id()) {
-        Some(destination) => {
-            let guard = state.and_then(RouteState::loop_guard);
-            explanation.forwarded = forwarded(&head, route, destination, guard);
+    let Some(destination) = eligible.min_by_key(|destination| destination.id()) else {
+        return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
+    };
+    let guard = state.and_then(RouteState::loop_guard);
+    match outgoing(&head, route, destination, guard) {
+        Ok(request) => {
+            explanation.forwarded = Some(forwarded(&request, destination));
             explanation
         }
-        None => explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE),
+        Err(error) => explanation.rejecting(&error),
     }
 }
 
@@ -290,14 +351,8 @@ fn leads_to(
     cluster.ok_or(Nowhere::NoCluster)
 }
 
-/// The request as `destination` would get it over HTTP/1.1; `None` if the route's changes make no valid one.
-fn forwarded(
-    head: &HttpHead<'_>,
-    route: &Route,
-    destination: &Destination,
-    guard: Option<&LoopGuard>,
-) -> Option<ForwardedRequest> {
-    let request = outgoing(head, route, destination, guard).ok()?;
+/// The request as `destination` would get it over HTTP/1.1.
+fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedRequest {
     let address = destination.address();
     let authority = String::from_utf8_lossy(address.authority().as_bytes());
     let (host, others): (Vec<_>, Vec<_>) = request
@@ -310,7 +365,7 @@ fn forwarded(
             String::from_utf8_lossy(value.as_bytes()).into_owned(),
         )
     };
-    Some(ForwardedRequest {
+    ForwardedRequest {
         method: request.method().to_string(),
         uri: format!(
             "{}://{authority}{}",
@@ -318,7 +373,7 @@ fn forwarded(
             request.uri()
         ),
         headers: host.into_iter().chain(others).map(shown).collect(),
-    })
+    }
 }
 
 /// The name of a header as people know it: `X-Forwarded-For`.
@@ -341,6 +396,7 @@ impl Explanation {
             route: None,
             route_values: BTreeMap::new(),
             refused: None,
+            rejected: None,
             cluster: None,
             weighted_clusters: Vec::new(),
             partition: None,
@@ -351,6 +407,11 @@ impl Explanation {
             considered: Vec::new(),
             considered_omitted: 0,
         }
+    }
+
+    fn rejecting(mut self, error: &ForwardError) -> Self {
+        self.rejected = Some(with_causes(error));
+        self.ending(Verdict::Rejected, error.status())
     }
 
     fn ending(mut self, outcome: Verdict, status: StatusCode) -> Self {

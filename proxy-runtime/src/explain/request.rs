@@ -1,15 +1,48 @@
-//! A request to explain, as a person writes it.
+//! A request to explain, as a person writes it, and what the server makes of it.
 
-use http::header::{HOST, HeaderName, HeaderValue};
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::Method;
 use http::request::Parts;
-use http::{Method, Request, Uri};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
+use proxy_model::matching::host_to_ascii;
 
+use super::{Explanation, Verdict};
 use crate::connection::ConnectionInfo;
+use crate::server::Limits;
+use crate::server::http1::read_head;
 
-/// Makes a request of a method, a URL and headers such as `Accept: text/plain`.
+/// Clients encode what is not ASCII. All else is sent as it was written, so that what clients should not send can be asked for.
+const NOT_ASCII: &AsciiSet = &AsciiSet::EMPTY;
+
+/// A request that a person wrote, as the server has it.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// The request that is routed, with its path in the one form that routes see.
+    Request(Box<Parts>, ConnectionInfo),
+    /// The server rejects it, before any route is asked.
+    Rejected(Box<Explanation>),
+}
+
+impl Asked {
+    /// The explanation, by `decide` if there is something to decide, without [secrets](Explanation::without_secrets).
+    pub fn explain(
+        self,
+        decide: impl FnOnce(&Parts, ConnectionInfo) -> Explanation,
+    ) -> Explanation {
+        match self {
+            Self::Request(parts, connection) => decide(&parts, connection).without_secrets(&parts),
+            Self::Rejected(explanation) => *explanation,
+        }
+    }
+}
+
+/// Makes a request of a method, a URL and headers such as `Accept: text/plain`, and has it read as a server with these limits reads
+/// the head of a request of HTTP/1.1: by the same code.
 ///
-/// The URL has a scheme and a host, `http://example.com/path?query`; `https` makes it one that came over TLS. Unless a
-/// header says otherwise, `Host` is the URL's host.
+/// The URL has a scheme and a host, `http://example.com/path?query`; `https` makes it a request that came over TLS. As clients do, the
+/// fragment is left out, and a host and a path in Unicode are encoded. Unless a header says otherwise, `Host` is the URL's host.
 ///
 /// # Errors
 ///
@@ -18,82 +51,133 @@ pub fn request_from_text<'a>(
     method: &str,
     url: &str,
     headers: impl IntoIterator<Item = &'a str>,
-) -> Result<(Parts, ConnectionInfo), String> {
+    limits: &Limits,
+) -> Result<Asked, String> {
     let method: Method = method
         .parse()
         .map_err(|_| format!("`{}` is not a method", method.escape_debug()))?;
-    let uri = parse_url(url)?;
-    let tls = uri.scheme_str() == Some("https");
-    let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let target: Uri = path
-        .parse()
-        .map_err(|error| format!("`{path}` is not a path: {error}"))?;
-
-    let mut request = Request::new(());
-    *request.method_mut() = method;
-    *request.uri_mut() = target;
+    let Url { tls, host, target } = parse_url(url)?;
+    let mut has_host = false;
+    let mut fields = String::new();
     for header in headers {
-        let (name, value) = parse_header(header)?;
-        request.headers_mut().append(name, value);
+        let line = parse_header(header)?;
+        let name = line.split_once(':').map_or(line, |(name, _)| name);
+        has_host |= name.eq_ignore_ascii_case("host");
+        fields.push_str(line);
+        fields.push_str("\r\n");
     }
-    if !request.headers().contains_key(HOST) {
-        let host = HeaderValue::try_from(&authority)
-            .map_err(|_| format!("`{authority}` is not a host"))?;
-        request.headers_mut().insert(HOST, host);
-    }
-    Ok((
-        request.into_parts().0,
-        ConnectionInfo::default().with_tls(tls),
-    ))
+    let host = match has_host {
+        true => String::new(),
+        false => format!("Host: {host}\r\n"),
+    };
+    let head = format!("{method} {target} HTTP/1.1\r\n{host}{fields}\r\n");
+    Ok(match read_head(&Bytes::from(head), limits) {
+        Ok(request) => {
+            let connection = ConnectionInfo::default().with_tls(tls);
+            Asked::Request(Box::new(request.into_parts().0), connection)
+        }
+        Err(refusal) => {
+            let mut explanation = Explanation::new();
+            explanation.rejected = Some(refusal.reason.to_owned());
+            let explanation = explanation.ending(Verdict::Rejected, refusal.status);
+            Asked::Rejected(Box::new(explanation))
+        }
+    })
 }
 
-fn parse_url(url: &str) -> Result<Uri, String> {
+/// The parts of a URL as a client sends them.
+struct Url<'a> {
+    tls: bool,
+    host: String,
+    target: Cow<'a, str>,
+}
+
+fn parse_url(url: &str) -> Result<Url<'_>, String> {
+    let url = url.trim();
     let shown = url.escape_debug();
-    let uri: Uri = url.parse().map_err(|error| {
-        format!("`{shown}` is not a URL such as `http://example.com/path?query`: {error}")
-    })?;
-    match uri.scheme_str() {
-        Some("http" | "https") if uri.authority().is_some() => Ok(uri),
-        Some("http" | "https") | None => Err(format!(
-            "`{shown}` has no scheme and host; write `http://example.com/path?query`"
-        )),
-        Some(other) => Err(format!(
-            "`{other}` is not proxied; write `http://` or `https://`"
-        )),
+    if url.contains(char::is_control) {
+        return Err(format!("`{shown}` has characters that no URL has"));
     }
+    let no_host =
+        || format!("`{shown}` has no scheme and host; write `http://example.com/path?query`");
+    let (scheme, rest) = url.split_once("://").ok_or_else(no_host)?;
+    let tls = match scheme {
+        _ if scheme.eq_ignore_ascii_case("http") => false,
+        _ if scheme.eq_ignore_ascii_case("https") => true,
+        _ if scheme.contains(['/', '?', '#']) => return Err(no_host()),
+        other => {
+            let other = other.escape_debug();
+            return Err(format!(
+                "`{other}` is not proxied; write `http://` or `https://`"
+            ));
+        }
+    };
+    let (host, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if host.is_empty() {
+        return Err(no_host());
+    }
+    let host =
+        host_to_ascii(host).ok_or_else(|| format!("`{}` is not a host", host.escape_debug()))?;
+    let target = target.split_once('#').map_or(target, |(before, _)| before);
+    let target: Cow<'_, str> = utf8_percent_encode(target, NOT_ASCII).into();
+    let target = match target.starts_with('/') {
+        true => target,
+        false => format!("/{target}").into(),
+    };
+    Ok(Url { tls, host, target })
 }
 
-fn parse_header(header: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let (name, value) = header.split_once(':').ok_or_else(|| {
-        format!(
-            "`{}` is not a header; write `Name: value`",
-            header.escape_debug()
-        )
-    })?;
-    let name = HeaderName::try_from(name.trim()).map_err(|_| {
-        format!(
-            "`{}` is not the name of a header",
-            name.trim().escape_debug()
-        )
-    })?;
-    let value = HeaderValue::try_from(value.trim())
-        .map_err(|_| format!("the value of `{name}` has characters that a header cannot have"))?;
-    Ok((name, value))
+/// The line of a header, as it is sent.
+fn parse_header(header: &str) -> Result<&str, String> {
+    let line = header.trim();
+    let shown = line.escape_debug();
+    if !line.contains(':') {
+        return Err(format!("`{shown}` is not a header; write `Name: value`"));
+    }
+    if line.contains(|c: char| c.is_ascii_control() && c != '\t') {
+        return Err(format!(
+            "`{shown}` has characters that a header cannot have"
+        ));
+    }
+    Ok(line)
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::HOST;
+
     use super::*;
+
+    fn asked(method: &str, url: &str, headers: &[&str]) -> Asked {
+        let headers = headers.iter().copied();
+        request_from_text(method, url, headers, &Limits::default()).unwrap()
+    }
+
+    fn read(method: &str, url: &str, headers: &[&str]) -> (Parts, ConnectionInfo) {
+        match asked(method, url, headers) {
+            Asked::Request(parts, connection) => (*parts, connection),
+            Asked::Rejected(explanation) => panic!("{explanation:?}"),
+        }
+    }
+
+    fn rejected(method: &str, url: &str, headers: &[&str]) -> u16 {
+        match asked(method, url, headers) {
+            Asked::Rejected(explanation) => {
+                assert_eq!(explanation.outcome, Verdict::Rejected);
+                assert!(explanation.rejected.is_some());
+                explanation.status.unwrap().as_u16()
+            }
+            Asked::Request(parts, _) => panic!("{parts:?}"),
+        }
+    }
 
     #[test]
     fn a_url_becomes_a_request_as_a_client_sends_it() {
-        let (parts, connection) = request_from_text(
+        let (parts, connection) = read(
             "PURGE",
-            "https://a.example:8443/x%2Fy?q=1",
-            ["X-A: b", "x-a:c"],
-        )
-        .unwrap();
+            "https://a.example:8443/x%2Fy?q=1#part",
+            &["X-A: b", "x-a:c"],
+        );
         assert_eq!(parts.method, "PURGE");
         assert_eq!(parts.uri, "/x%2Fy?q=1");
         assert_eq!(parts.headers[HOST], "a.example:8443");
@@ -102,17 +186,72 @@ mod tests {
     }
 
     #[test]
+    fn an_address_line_of_a_browser_can_be_pasted() {
+        let (parts, _) = read(
+            "GET",
+            " HTTP://bücher.example:81/schöne bücher"
+                .split(" b")
+                .next()
+                .unwrap(),
+            &[],
+        );
+        assert_eq!(parts.headers[HOST], "xn--bcher-kva.example:81");
+        assert_eq!(parts.uri, "/sch%C3%B6ne");
+        let (parts, _) = read("GET", "http://a.example?q=ü", &[]);
+        assert_eq!(parts.uri, "/?q=%C3%BC");
+    }
+
+    #[test]
     fn a_host_header_wins_over_the_url() {
-        let (parts, _) = request_from_text("GET", "http://a.example", ["Host: b.example"]).unwrap();
+        let (parts, _) = read("GET", "http://a.example", &["host: b.example"]);
         assert_eq!(parts.headers[HOST], "b.example");
         assert_eq!(parts.uri, "/");
     }
 
     #[test]
+    fn what_the_server_does_first_is_done() {
+        assert_eq!(
+            read("GET", "http://a/x/../admin/secret", &[]).0.uri,
+            "/admin/secret"
+        );
+        assert_eq!(
+            read("GET", "http://a/x/%2e%2E/adm?q=/../", &[]).0.uri,
+            "/adm?q=/../"
+        );
+        for (method, url, header, status) in [
+            ("TRACE", "http://a/", "A: b", 405),
+            ("CONNECT", "http://a/", "A: b", 405),
+            ("GET", "http://a/x/..;/y", "A: b", 400),
+            ("GET", "http://a/%00", "A: b", 400),
+            ("GET", "http://a/%zz", "A: b", 400),
+            ("GET", "http://a/\"", "A: b", 400),
+            ("GET", "http://a/x y", "A: b", 400),
+            ("GET", "http://u@a/", "A: b", 400),
+            ("GET", "http://a:b:c/", "A: b", 400),
+            ("GET", "http://a/", "Expect: foo", 417),
+            ("GET", "http://a/", "X_Forwarded_For: 1", 400),
+            ("POST", "http://a/", "Content-Length: abc", 400),
+            ("GET", "http://a/", "Name : value", 400),
+        ] {
+            assert_eq!(
+                rejected(method, url, &[header]),
+                status,
+                "{method} {url} {header}"
+            );
+        }
+        assert_eq!(rejected("GET", "http://a/", &["Host: a", "Host: a"]), 400);
+        let long = format!("http://a/{}", "x".repeat(9_000));
+        assert_eq!(rejected("GET", &long, &[]), 414);
+    }
+
+    #[test]
     fn mistakes_are_named() {
-        let error = |method, url, header| request_from_text(method, url, [header]).unwrap_err();
+        let error = |method, url, header| {
+            request_from_text(method, url, [header], &Limits::default()).unwrap_err()
+        };
         assert!(error("GE T", "http://a/", "A: b").contains("GE T"));
         assert!(error("GET", "a.example/x", "A: b").contains("http://example.com"));
+        assert!(error("GET", "/x?http://a/", "A: b").contains("http://example.com"));
         assert!(error("GET", "ftp://a/", "A: b").contains("ftp"));
         assert!(error("GET", "http://a/", "nonsense").contains("Name: value"));
         assert!(error("GET", "http://a/", "A: b\u{7f}\n").contains('a'));
@@ -120,7 +259,8 @@ mod tests {
         for error in [
             error(forged, "", ""),
             error("GET", forged, ""),
-            error("GET", "http://a/", forged),
+            error("GET", &format!("http://a/{forged}b"), "A: b"),
+            error("GET", "http://a/", &format!("A: {forged}b")),
         ] {
             assert!(!error.contains(char::is_control), "{error:?}");
         }

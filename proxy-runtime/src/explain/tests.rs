@@ -34,7 +34,12 @@ fn parts(method: &str, uri: &str) -> Parts {
 
 fn explained(method: &str, uri: &str) -> Explanation {
     let connection = ConnectionInfo::new("192.0.2.7:4711".parse().unwrap());
-    explain(&snapshot(CONFIG), None, &parts(method, uri), connection)
+    explain(
+        &snapshot(CONFIG),
+        &ProxySettings::default(),
+        &parts(method, uri),
+        connection,
+    )
 }
 
 #[test]
@@ -97,7 +102,12 @@ fn what_was_considered_says_why_not() {
 fn a_route_that_comes_later_is_considered_too() {
     let mut request = parts("GET", "/orders/7");
     request.headers.insert("x-slow", "1".parse().unwrap());
-    let explanation = explain(&snapshot(CONFIG), None, &request, ConnectionInfo::default());
+    let explanation = explain(
+        &snapshot(CONFIG),
+        &ProxySettings::default(),
+        &request,
+        ConnectionInfo::default(),
+    );
     assert_eq!(explanation.route.unwrap(), "orders");
     assert_eq!(explanation.considered[0].rejected, "precedence");
 }
@@ -211,7 +221,12 @@ fn of_partitioned_clusters_the_one_that_has_the_key_is_shown() {
         if let Some(tenant) = tenant {
             request.headers.insert("x-tenant", tenant.parse().unwrap());
         }
-        let explanation = explain(&snapshot(CONFIG), None, &request, ConnectionInfo::default());
+        let explanation = explain(
+            &snapshot(CONFIG),
+            &ProxySettings::default(),
+            &request,
+            ConnectionInfo::default(),
+        );
         let shown = serde_json::to_value(&explanation.partition).unwrap();
         assert_eq!(shown, expected, "{path}");
         let found = explanation.cluster.as_ref().map(ClusterId::as_str);
@@ -273,7 +288,7 @@ fn a_long_list_of_routes_is_cut() {
     let request = parts("GET", "/r499");
     let explanation = explain(
         &snapshot(&config),
-        None,
+        &ProxySettings::default(),
         &request,
         ConnectionInfo::default(),
     );

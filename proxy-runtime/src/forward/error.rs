@@ -115,6 +115,37 @@ impl ForwardErrorKind {
         }
     }
 
+    /// The sentence about it for people.
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Request => "the destination could not be reached or did not answer",
+            Self::RequestTimedOut => "the destination did not answer in time",
+            Self::RequestCanceled => "the request was cancelled",
+            Self::RequestBodyCanceled => "the upload was cancelled",
+            Self::RequestBodyClient => "the client did not send its whole request",
+            Self::RequestBodyDestination => "the destination did not take the request",
+            Self::ResponseHeaders => "the response head cannot be passed on",
+            Self::ResponseBodyCanceled => "the download was cancelled",
+            Self::ResponseBodyClient => "the client did not take the response",
+            Self::ResponseBodyDestination => "the destination did not send its whole response",
+            Self::UpgradeRequestCanceled | Self::UpgradeResponseCanceled => {
+                "the upgraded stream was cancelled"
+            }
+            Self::UpgradeRequestClient | Self::UpgradeResponseClient => {
+                "the upgraded stream broke at the client's side"
+            }
+            Self::UpgradeRequestDestination | Self::UpgradeResponseDestination => {
+                "the upgraded stream broke at the destination's side"
+            }
+            Self::NoAvailableDestinations => "no destination is available",
+            Self::RequestCreation => "the request to the destination cannot be built",
+            Self::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
+            Self::NoPartition => "the request belongs to no partition of the route",
+            Self::Extension => "a filter, a layer or a policy of the program failed",
+            Self::LoopDetected => "the request has come back to the proxy",
+        }
+    }
+
     /// Whose fault it is.
     pub const fn side(self) -> Side {
         match self {
@@ -220,35 +251,7 @@ impl ForwardError {
 
 impl fmt::Display for ForwardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
-            ForwardErrorKind::Request => "the destination could not be reached or did not answer",
-            ForwardErrorKind::RequestTimedOut => "the destination did not answer in time",
-            ForwardErrorKind::RequestCanceled => "the request was cancelled",
-            ForwardErrorKind::RequestBodyCanceled => "the upload was cancelled",
-            ForwardErrorKind::RequestBodyClient => "the client did not send its whole request",
-            ForwardErrorKind::RequestBodyDestination => "the destination did not take the request",
-            ForwardErrorKind::ResponseHeaders => "the response head cannot be passed on",
-            ForwardErrorKind::ResponseBodyCanceled => "the download was cancelled",
-            ForwardErrorKind::ResponseBodyClient => "the client did not take the response",
-            ForwardErrorKind::ResponseBodyDestination => {
-                "the destination did not send its whole response"
-            }
-            ForwardErrorKind::UpgradeRequestCanceled
-            | ForwardErrorKind::UpgradeResponseCanceled => "the upgraded stream was cancelled",
-            ForwardErrorKind::UpgradeRequestClient | ForwardErrorKind::UpgradeResponseClient => {
-                "the upgraded stream broke at the client's side"
-            }
-            ForwardErrorKind::UpgradeRequestDestination
-            | ForwardErrorKind::UpgradeResponseDestination => {
-                "the upgraded stream broke at the destination's side"
-            }
-            ForwardErrorKind::NoAvailableDestinations => "no destination is available",
-            ForwardErrorKind::RequestCreation => "the request to the destination cannot be built",
-            ForwardErrorKind::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
-            ForwardErrorKind::NoPartition => "the request belongs to no partition of the route",
-            ForwardErrorKind::Extension => "a filter, a layer or a policy of the program failed",
-            ForwardErrorKind::LoopDetected => "the request has come back to the proxy",
-        })
+        f.write_str(self.kind.meaning())
     }
 }
 

@@ -1,13 +1,16 @@
 //! Where a request goes, and whether it may.
 
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::request::Parts;
 use http::{Method, StatusCode};
-use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
+use proxy_model::compiled::{ClusterIndex, Route, RouteIndex, Upstream};
 use proxy_model::matching::{Lookup, MethodSet};
 use tracing::debug;
 
 use super::error::{ForwardError, ForwardErrorKind};
+use super::handshake::Handshake;
 use super::head::HttpHead;
-use super::request::{BodyKind, body_kind_of};
+use super::request::{BodyKind, body_kind_of, parse_length};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
@@ -126,6 +129,27 @@ pub(super) fn admit(
         }
         _ => Ok(body_kind),
     }
+}
+
+/// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.
+///
+/// # Errors
+///
+/// As [`admit`]; or the cluster forbids the protocol that the client asks for.
+pub(crate) fn check_head(
+    parts: &Parts,
+    head: &HttpHead<'_>,
+    upstream: &Upstream,
+    limit: Option<u64>,
+) -> Result<(), ForwardError> {
+    let headers = head.headers();
+    let length = headers.get(CONTENT_LENGTH).and_then(parse_length);
+    let is_empty =
+        length.is_none_or(|length| length == 0) && !headers.contains_key(TRANSFER_ENCODING);
+    // As in the server: there is no switch where a body is.
+    let wish = Wish::of(parts).filter(|_| is_empty);
+    admit(head, wish.as_ref(), limit, is_empty)?;
+    Handshake::new(wish.as_ref(), headers, upstream).map(drop)
 }
 
 fn client_error(status: StatusCode) -> ForwardError {

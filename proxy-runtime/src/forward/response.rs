@@ -77,6 +77,8 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>) -> Response<ProxyBody
         CONTENT_TYPE,
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
+    #[cfg(all(feature = "server", feature = "http2"))]
+    crate::exchange::grpc::OwnResponse::mark(&mut response);
     if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {
         response.headers_mut().insert(ALLOW, allow);
     }

@@ -123,7 +123,7 @@ impl Wish {
         }
     }
 
-    fn of(parts: &Parts) -> Option<Self> {
+    pub(super) fn of(parts: &Parts) -> Option<Self> {
         #[cfg(feature = "http2")]
         if is_websocket_connect(parts) {
             return Some(Self::Connect);

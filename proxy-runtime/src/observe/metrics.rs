@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use http::StatusCode;
 
 use super::counter::{Counter, Gauge, SplitGauge};
+use super::failures::RecentFailures;
 use super::histogram::{Histogram, HistogramCounts, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
@@ -77,6 +78,8 @@ pub(crate) struct ClusterMetrics {
     pub(crate) requests: SeriesTable,
     /// Errors by kind, with those for which no destination was picked.
     pub(crate) errors: ErrorCounters,
+    /// Requests that failed through no destination's fault and no client's.
+    pub(crate) failures: RecentFailures,
 }
 
 /// Counts of one destination.
@@ -85,6 +88,8 @@ pub(crate) struct DestinationMetrics {
     exchanges: PerWorker<Exchanges>,
     /// Errors by kind.
     pub(crate) errors: ErrorCounters,
+    /// Requests that failed through its fault.
+    pub(crate) failures: RecentFailures,
     /// Connections that were opened.
     pub(crate) connects: Counter,
     /// Connections that could not be opened.

@@ -5,6 +5,7 @@
 //! lives as long as the route, cluster or destination that it belongs to; its series disappear together with it.
 
 mod counter;
+mod failures;
 mod histogram;
 mod labels;
 mod metrics;
@@ -20,6 +21,7 @@ pub(crate) const LOG_PAUSE: std::time::Duration = std::time::Duration::from_secs
 #[cfg(feature = "server")]
 pub(crate) use self::counter::SplitEntry;
 pub(crate) use self::counter::{GaugeGuard, SplitGuard};
+pub(crate) use self::failures::{RECENT, RecentFailures, Turn};
 #[cfg(test)]
 pub(crate) use self::histogram::Histogram;
 pub(crate) use self::histogram::HistogramCounts;

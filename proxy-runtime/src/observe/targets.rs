@@ -3,7 +3,7 @@
 //! | target | tells |
 //! |---|---|
 //! | `proxy::request` | one event per request, and what went wrong with one, at `debug`, since clients decide how many there are; filters and policies of the program that panic, at `error` |
-//! | `proxy::upstream` | connections to destinations that failed |
+//! | `proxy::upstream` | destinations to which requests fail (`warn`) or work again (`info`), one event per change; connections that failed (`debug`) |
 //! | `proxy::config` | new generations of the configuration (`info`), refused ones (`warn`) |
 //! | `proxy::health` | one event per change of a destination's health: `warn` when it falls ill, `info` when it recovers |
 //! | `proxy::server` | listeners, connections, drain |

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use discovery_core::UnreachableClusters;
 use http::{Request, Response};
 use http_body::Body;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
@@ -116,6 +117,15 @@ impl ProxyBuilder {
     /// what it forwards, and get 508. A route that removes this field with `RequestHeaderRemove` is not guarded. Default: yes.
     pub fn loop_guard(mut self, enabled: bool) -> Self {
         self.settings.is_unguarded = !enabled;
+        self
+    }
+
+    /// Reports clusters here that requests do not get through to: no connection can be opened to a destination, or none is
+    /// available. [`Merged::follow_unreachable`](discovery_core::Merged::follow_unreachable) tells the sources, which
+    /// look at these services then instead of at the next interval. Unset: nothing is reported. Requests that succeed
+    /// pay nothing.
+    pub fn unreachable(mut self, reported: Arc<UnreachableClusters>) -> Self {
+        self.settings.context.unreachable = Some(reported);
         self
     }
 

@@ -108,7 +108,8 @@ impl Proxy {
     /// What would happen to a request at this moment. Nothing is sent, no turn is taken.
     pub fn explain(&self, request: &Parts, connection: ConnectionInfo) -> Explanation {
         let generation = self.shared.load();
-        crate::explain::explain_live(&generation, request, connection)
+        let limit = self.shared.max_request_body();
+        crate::explain::explain_live(&generation, limit, request, connection)
     }
 
     /// The proxy in a few numbers.

@@ -59,6 +59,7 @@ impl Shared {
             loop_guard: (!settings.is_unguarded).then(guard),
             ..settings.context
         });
+        let unreachable = context.unreachable.clone();
         settings.health_policies.check(&snapshot)?;
         let mut history = History::default();
         let first = Generation::first(snapshot, &settings.registered, &context)?;
@@ -76,7 +77,7 @@ impl Shared {
             health_policies: settings.health_policies,
             context,
             metrics: ProxyMetrics::default(),
-            upstreams: Upstreams::new(settings.upstream),
+            upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
             speaks_tls,
         })

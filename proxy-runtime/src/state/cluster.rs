@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use discovery_core::{Unreachable, UnreachableClusters};
 use parking_lot::Mutex;
-#[cfg(feature = "server")]
-use proxy_model::ClusterId;
-use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, DestinationIndex};
 #[cfg(feature = "server")]
 use proxy_model::config::HttpVersion;
+use proxy_model::{ClusterId, RequestHead};
 
 use super::assessment::{Assessment, assess};
 use super::available::Available;
@@ -31,6 +30,8 @@ pub(crate) struct PickContext {
     pub(crate) random: Random,
     /// How requests are recognised that come back. None: they are not.
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
+    /// Where clusters are reported that cannot be reached. None: nobody wants to know.
+    pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
 }
 
 /// Names the settings by which connections are made, for the life of the process. It changes when a reload changes
@@ -86,7 +87,6 @@ impl ClusterLive {
 /// The state of one cluster in one generation.
 #[derive(Debug)]
 pub(crate) struct ClusterState {
-    #[cfg(feature = "server")]
     id: ClusterId,
     live: Arc<ClusterLive>,
     client: ClientKey,
@@ -112,7 +112,6 @@ impl ClusterState {
     ) -> Self {
         let available = Self::assess_now(cluster, &live, &destinations, &context);
         Self {
-            #[cfg(feature = "server")]
             id: cluster.id().clone(),
             live,
             client,
@@ -129,6 +128,14 @@ impl ClusterState {
     #[cfg(feature = "server")]
     pub(crate) fn id(&self) -> &ClusterId {
         &self.id
+    }
+
+    /// Reports that none of its destinations is available.
+    #[cold]
+    pub(crate) fn report_none_available(&self) {
+        if let Some(unreachable) = &self.context.unreachable {
+            unreachable.report(&self.id, Unreachable::Cluster);
+        }
     }
 
     /// What is carried over to the next generation.

@@ -110,6 +110,7 @@ impl DestinationState {
     /// Counts an open connection until the guard is dropped.
     pub(crate) fn connection_opened(&self) -> GaugeGuard {
         self.metrics.connects.increment();
+        self.metrics.failures.connected();
         self.metrics.open_connections.enter()
     }
 

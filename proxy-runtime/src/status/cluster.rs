@@ -6,6 +6,7 @@ use proxy_model::transform::path_and_query;
 use proxy_model::{ClusterId, DestinationId};
 use serde::Serialize;
 
+use super::failing::Failing;
 use super::latency::Latency;
 use super::traffic::SECONDS;
 use super::{ErrorCounts, add_seconds, error_counts};
@@ -37,6 +38,8 @@ pub struct ClusterStatus {
     pub latency: Option<Latency>,
     /// Errors since the cluster came.
     pub errors: ErrorCounts,
+    /// Requests that failed in the last 30 seconds; `None` without any.
+    pub failing: Option<Failing>,
     /// Its destinations in the order of the configuration.
     pub destinations: Vec<DestinationStatus>,
 }
@@ -89,6 +92,8 @@ pub struct DestinationStatus {
     pub latency: Option<Latency>,
     /// Errors since it came.
     pub errors: ErrorCounts,
+    /// Requests that failed in the last 30 seconds through its fault; `None` without any.
+    pub failing: Option<Failing>,
     /// Bytes of request bodies that were sent to it.
     pub bytes_sent: u64,
     /// Bytes of response bodies that were received from it.
@@ -135,17 +140,20 @@ impl ClusterStatus {
             add_seconds(&mut per_second, &status.per_second);
             destinations.push(status);
         }
+        let available = assessment.eligible().count();
+        let failing: Vec<_> = destinations.iter().map(|d| d.failing.clone()).collect();
         Self {
             id: cluster.id().clone(),
             policy: cluster.balancing().name().to_owned(),
             probed: cluster.active_check().is_some(),
-            available: assessment.eligible().count(),
+            available,
             panic: assessment.panic,
             in_flight: destinations.iter().map(|d| d.in_flight).sum(),
             requests: destinations.iter().map(|d| d.requests).sum(),
             per_second,
             latency: Latency::of(&latency),
             errors: error_counts(&state.live().metrics().errors),
+            failing: Failing::of_cluster(state, available, &failing),
             destinations,
         }
     }
@@ -193,6 +201,7 @@ impl DestinationStatus {
             per_second: live.traffic().per_second(),
             latency: last_minute.and_then(Latency::of),
             errors: error_counts(&metrics.errors),
+            failing: Failing::of_destination(live),
             bytes_sent: metrics.bytes_sent(),
             bytes_received: metrics.bytes_received(),
         }

@@ -4,6 +4,7 @@
 //! of fields may be added, and are changed only with a new version of the API that shows them.
 
 mod cluster;
+mod failing;
 mod latency;
 mod overview;
 mod route;
@@ -13,6 +14,7 @@ pub(crate) mod shown_url;
 mod traffic;
 
 pub use self::cluster::{ClusterStatus, DestinationStatus, ResponseCounts};
+pub use self::failing::Failing;
 pub use self::latency::Latency;
 pub use self::overview::Overview;
 pub use self::route::{RouteShare, RouteStatus};

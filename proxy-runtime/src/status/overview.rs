@@ -4,7 +4,7 @@ use discovery_core::Moment;
 use serde::Serialize;
 
 use super::cluster::last_minute;
-use super::{ErrorCounts, Latency, error_counts};
+use super::{ErrorCounts, Failing, Latency, error_counts};
 use crate::health::Health;
 use crate::observe::HistogramCounts;
 use crate::proxy::Shared;
@@ -27,6 +27,8 @@ pub struct Overview {
     pub clusters_without_destinations: usize,
     /// How many clusters use unhealthy destinations, since they have no others.
     pub clusters_in_panic: usize,
+    /// How many clusters had requests in the last 30 seconds that failed.
+    pub clusters_failing: usize,
     /// How many destinations.
     pub destinations: usize,
     /// How many of them the active check found healthy.
@@ -54,6 +56,7 @@ impl Overview {
             clusters: generation.snapshot().clusters().len(),
             clusters_without_destinations: 0,
             clusters_in_panic: 0,
+            clusters_failing: 0,
             destinations: 0,
             healthy: 0,
             unhealthy: 0,
@@ -74,6 +77,7 @@ impl Overview {
             let available = state.available(cluster);
             overview.clusters_without_destinations += usize::from(available.members().is_empty());
             overview.clusters_in_panic += usize::from(available.is_panic());
+            overview.clusters_failing += usize::from(Failing::of(cluster, state).is_some());
             if cluster.active_check().is_some() {
                 for destination in state.destinations() {
                     match destination.health().active() {

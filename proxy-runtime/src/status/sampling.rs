@@ -1,18 +1,24 @@
-//! Measures rates.
+//! Measures rates, and reports what begins to fail or works again.
+
+use proxy_model::{ClusterId, DestinationId};
+use tracing::{info, warn};
 
 use super::Traffic;
-use crate::observe::BUSY;
+use crate::observe::{BUSY, RecentFailures, Turn, targets};
 use crate::state::Generation;
 
 /// Destinations and routes that are sampled before other tasks get their turn.
 const BATCH: usize = 1_000;
+/// Changes between working and failing that are logged at a time; of more there is one line.
+const MOST_LINES: usize = 20;
 
-/// Takes note of what every route and destination did since the last call, and has workers count apart where there is much to
-/// count. To be called once a second.
+/// Takes note of what every route and destination did since the last call, logs which of them fails now or works again, and has
+/// workers count apart where there is much to count. To be called once a second.
 ///
 /// Cancel-safe: what was not reached is sampled with the next call.
 pub(crate) async fn sample(generation: &Generation) {
     let mut sampled = 0;
+    let mut turns = 0;
     for route in generation.routes() {
         let metrics = route.metrics();
         metrics.traffic().sample(metrics.requests(), || None);
@@ -21,9 +27,30 @@ pub(crate) async fn sample(generation: &Generation) {
         }
         pause(&mut sampled).await;
     }
-    for (_, cluster) in generation.clusters() {
+    for (configured, cluster) in generation.clusters() {
+        let metrics = cluster.live().metrics();
+        let answers = || metrics.requests.recorded();
+        report(
+            &metrics.failures,
+            answers,
+            &mut turns,
+            &Whose {
+                cluster: configured.id(),
+                destination: None,
+            },
+        );
         for destination in cluster.destinations() {
             let metrics = destination.metrics();
+            let answers = || metrics.responses().iter().sum();
+            report(
+                &metrics.failures,
+                answers,
+                &mut turns,
+                &Whose {
+                    cluster: configured.id(),
+                    destination: Some(destination.id()),
+                },
+            );
             let latency = || metrics.latency();
             destination.traffic().sample(metrics.requests(), latency);
             if is_busy(destination.traffic()) {
@@ -32,6 +59,53 @@ pub(crate) async fn sample(generation: &Generation) {
             }
             pause(&mut sampled).await;
         }
+    }
+    if turns > MOST_LINES {
+        let left_out = turns - MOST_LINES;
+        warn!(target: targets::UPSTREAM, left_out, "more destinations fail or work again");
+    }
+}
+
+/// The cluster and the destination that requests failed at; none if it is the cluster by itself.
+struct Whose<'a> {
+    cluster: &'a ClusterId,
+    destination: Option<&'a DestinationId>,
+}
+
+/// Logs if there is a change between working and failing.
+fn report(
+    failures: &RecentFailures,
+    answers: impl Fn() -> u64,
+    turns: &mut usize,
+    Whose {
+        cluster,
+        destination,
+    }: &Whose<'_>,
+) {
+    let Some(turn) = failures.look(answers) else {
+        return;
+    };
+    *turns += 1;
+    if *turns > MOST_LINES {
+        return;
+    }
+    let cluster = cluster.as_str();
+    let destination = destination.map(DestinationId::as_str);
+    match turn {
+        Turn::Fails => warn!(
+            target: targets::UPSTREAM,
+            cluster,
+            destination,
+            cause = failures.cause().as_deref(),
+            "requests fail",
+        ),
+        Turn::Works(after) => info!(
+            target: targets::UPSTREAM,
+            cluster,
+            destination,
+            after_s = after.as_secs(),
+            "requests work again",
+        ),
     }
 }
 
@@ -79,5 +153,84 @@ mod tests {
         });
         assert_eq!(seen_elsewhere, [0, 1]);
         assert_eq!([busy.in_flight(), quiet.in_flight()], [1, 1]);
+    }
+}
+
+#[cfg(test)]
+mod reports {
+    use std::time::Duration;
+
+    use http::StatusCode;
+    use proxy_model::compiled::ClusterIndex;
+    use tokio::time::advance;
+    use tracing::Level;
+
+    use super::*;
+    use crate::Proxy;
+    use crate::fixtures::{Log, snapshot};
+    use crate::forward::ForwardErrorKind;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_destination_that_fails_or_works_again_is_one_line() {
+        let config = r#"{"Clusters":{"c":{"Destinations":{"d":{"Address":"http://h1/"}}}}}"#;
+        let (proxy, _driver) = Proxy::builder().snapshot(snapshot(config)).build().unwrap();
+        let generation = proxy.shared().load_full();
+        let destination = &generation.cluster(ClusterIndex(0)).destinations()[0];
+        let failures = &destination.metrics().failures;
+        let (log, _guard) = Log::start();
+        for _ in 0..3 {
+            failures.connect_failed("refused");
+            failures.count(ForwardErrorKind::Request);
+            sample(&generation).await;
+            advance(Duration::from_secs(1)).await;
+        }
+        let lines = log.take(targets::UPSTREAM);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert_eq!(lines[0].level, Level::WARN);
+        for told in ["c", "d", "refused"] {
+            assert!(
+                lines[0].fields.contains(&format!("={told}"))
+                    || lines[0].fields.contains(&format!("=\"{told}\"")),
+                "{lines:?}"
+            );
+        }
+        destination
+            .metrics()
+            .responded(StatusCode::OK, Duration::ZERO);
+        advance(Duration::from_secs(10)).await;
+        sample(&generation).await;
+        sample(&generation).await;
+        let lines = log.take(targets::UPSTREAM);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert_eq!(lines[0].level, Level::INFO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_that_fail_at_once_are_few_lines() {
+        let destination = |i| format!(r#""{i}":{{"Address":"http://h{i}/"}}"#);
+        let many: Vec<_> = (0..3 * MOST_LINES).map(destination).collect();
+        let config = format!(
+            r#"{{"Clusters":{{"c":{{"Destinations":{{{}}}}}}}}}"#,
+            many.join(",")
+        );
+        let (proxy, _driver) = Proxy::builder()
+            .snapshot(snapshot(&config))
+            .build()
+            .unwrap();
+        let generation = proxy.shared().load_full();
+        for destination in generation.cluster(ClusterIndex(0)).destinations() {
+            destination
+                .metrics()
+                .failures
+                .count(ForwardErrorKind::Request);
+        }
+        let (log, _guard) = Log::start();
+        sample(&generation).await;
+        let lines = log.take(targets::UPSTREAM);
+        assert_eq!(lines.len(), MOST_LINES + 1);
+        assert!(
+            lines[MOST_LINES].fields.contains("left_out=40"),
+            "{lines:?}"
+        );
     }
 }

@@ -78,6 +78,17 @@ impl Traffic {
         })
     }
 
+    /// Requests in the last `seconds` and since the latest sample, where there were `requests` so far.
+    pub(super) fn recent(&self, seconds: usize, requests: u64) -> u64 {
+        let samples = self.lock();
+        let sampled = samples.window.as_ref().map_or(0, |window| {
+            let late =
+                (1..=seconds.min(SECONDS)).map(|ago| (window.next + SECONDS - ago) % SECONDS);
+            late.map(|at| u64::from(window.seconds[at])).sum()
+        });
+        sampled + requests.wrapping_sub(samples.seen)
+    }
+
     /// What of `now`, the durations so far, came in about the last minute.
     pub(crate) fn last_minute(&self, now: &HistogramCounts) -> HistogramCounts {
         let samples = self.lock();
@@ -142,6 +153,17 @@ mod tests {
         }
         let expected: Vec<u32> = (11..=70).collect();
         assert_eq!(traffic.per_second(), expected);
+    }
+
+    #[test]
+    fn late_requests_are_those_of_some_seconds_and_what_is_not_sampled_yet() {
+        let traffic = Traffic::default();
+        assert_eq!(traffic.recent(30, 2), 2);
+        for second in 1..=65 {
+            traffic.sample(second, || None);
+        }
+        assert_eq!(traffic.recent(30, 65), 30);
+        assert_eq!(traffic.recent(30, 72), 37);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_core::{Unreachable, UnreachableClusters};
+use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Scheme, Upstream};
 
 use super::UpstreamOptions;
@@ -21,15 +23,28 @@ pub(super) struct Connector {
     keep_alive: Option<Duration>,
     #[cfg(feature = "tls")]
     tls: Option<TlsClient>,
+    /// Where clusters are reported that cannot be reached.
+    unreachable: Option<Arc<UnreachableClusters>>,
 }
 
 impl Connector {
-    pub(super) fn new(options: &UpstreamOptions) -> Self {
+    pub(super) fn new(
+        options: &UpstreamOptions,
+        unreachable: Option<Arc<UnreachableClusters>>,
+    ) -> Self {
         Self {
             resolver: Resolver::new(options.stale_addresses),
             keep_alive: options.tcp_keep_alive,
             #[cfg(feature = "tls")]
             tls: options.tls.clone(),
+            unreachable,
+        }
+    }
+
+    /// Reports that no connection can be opened to a destination of the cluster.
+    pub(super) fn report_unreachable(&self, cluster: &ClusterId) {
+        if let Some(unreachable) = &self.unreachable {
+            unreachable.report(cluster, Unreachable::Destination);
         }
     }
 

@@ -410,7 +410,10 @@ impl DestinationPool {
         state.waiting.retain(|waiting| !waiting.granted.is_closed());
         let is_again = since.is_some();
         if state.waiting.len() >= self.max_waiting && !is_again {
-            return Err(ConnectError::Saturated);
+            let error = ConnectError::Saturated;
+            let failures = &self.destination.metrics().failures;
+            failures.connect_failed(&error.to_string());
+            return Err(error);
         }
         let (granted, grant) = oneshot::channel();
         // Who had a connection has waited for its turn already.

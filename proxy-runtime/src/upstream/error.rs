@@ -38,6 +38,22 @@ pub(crate) enum ConnectError {
     Unsupported(&'static str),
 }
 
+impl ConnectError {
+    /// Whether it says something of the destination, and not only of the proxy's own settings or load.
+    pub(super) fn is_of_destination(&self) -> bool {
+        match self {
+            Self::Resolve(_) | Self::Open(_) | Self::TimedOut => true,
+            #[cfg(feature = "tls")]
+            Self::Tls(_) | Self::NoHttp2 => true,
+            #[cfg(feature = "tls")]
+            Self::TlsSettings(_) => false,
+            #[cfg(feature = "http2")]
+            Self::Handshake(_) | Self::NoConnect => true,
+            Self::Saturated | Self::Unsupported(_) => false,
+        }
+    }
+}
+
 /// Why an exchange over a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {

@@ -52,6 +52,7 @@ mod tunnel;
 
 use std::sync::Arc;
 
+use discovery_core::UnreachableClusters;
 use proxy_model::compiled::Upstream;
 use tokio::time::{Instant, timeout};
 
@@ -96,9 +97,12 @@ pub(crate) struct Upstreams {
 }
 
 impl Upstreams {
-    pub(crate) fn new(options: UpstreamOptions) -> Arc<Self> {
+    pub(crate) fn new(
+        options: UpstreamOptions,
+        unreachable: Option<Arc<UnreachableClusters>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            connector: Arc::new(Connector::new(&options)),
+            connector: Arc::new(Connector::new(&options, unreachable)),
             limited: Pool::shared(options.clone()),
             options,
         })

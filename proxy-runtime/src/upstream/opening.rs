@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use discovery_core::text::with_causes;
 use proxy_model::compiled::Upstream;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
@@ -41,6 +42,7 @@ pub(super) struct Opening<'a> {
 struct Unanswered<'a> {
     /// `None` once there is an answer.
     destination: Option<&'a DestinationState>,
+    connector: &'a Connector,
     since: Instant,
 }
 
@@ -55,13 +57,19 @@ impl Drop for Unanswered<'_> {
         if let Some(destination) = self.destination
             && self.since.elapsed() >= OVERDUE
         {
-            failed(destination, &ConnectError::TimedOut);
+            failed(self.connector, destination, &ConnectError::TimedOut);
         }
     }
 }
 
-fn failed(destination: &DestinationState, error: &ConnectError) {
-    destination.metrics().connect_failures.increment();
+#[cold]
+fn failed(connector: &Connector, destination: &DestinationState, error: &ConnectError) {
+    let metrics = destination.metrics();
+    metrics.connect_failures.increment();
+    metrics.failures.connect_failed(&with_causes(error));
+    if error.is_of_destination() {
+        connector.report_unreachable(destination.cluster());
+    }
     debug!(
         target: targets::UPSTREAM,
         cluster = %destination.cluster(),
@@ -78,6 +86,7 @@ impl Opening<'_> {
     pub(super) async fn run(self, slot: Slot) -> Result<Lease, ConnectError> {
         let unanswered = Unanswered {
             destination: Some(self.destination),
+            connector: self.connector,
             since: Instant::now(),
         };
         // What the program says of certificates may panic, which ends one attempt and no more.
@@ -88,7 +97,7 @@ impl Opening<'_> {
         });
         unanswered.answered();
         if let Err(error) = &opened {
-            failed(self.destination, error);
+            failed(self.connector, self.destination, error);
         }
         opened
     }
@@ -156,12 +165,15 @@ impl Opening<'_> {
 
 #[cfg(test)]
 mod tests {
+    use discovery_core::{Unreachable, UnreachableClusters};
+    use futures_util::FutureExt;
     use proxy_model::compiled::ClusterIndex;
     use tokio::time::advance;
 
     use super::*;
     use crate::Proxy;
     use crate::fixtures::snapshot;
+    use crate::upstream::UpstreamOptions;
 
     #[tokio::test(start_paused = true)]
     async fn what_is_given_up_has_failed_if_it_is_overdue() {
@@ -169,12 +181,15 @@ mod tests {
         let (proxy, _) = Proxy::builder().snapshot(snapshot(config)).build().unwrap();
         let generation = proxy.service().shared().load_full();
         let destination = &generation.cluster(ClusterIndex(0)).destinations()[0];
+        let reported = Arc::new(UnreachableClusters::new());
+        let connector = Connector::new(&UpstreamOptions::default(), Some(Arc::clone(&reported)));
         let nearly = OVERDUE - Duration::from_nanos(1);
         for (takes, is_answered, failures) in
             [(nearly, false, 0), (OVERDUE, true, 0), (OVERDUE, false, 1)]
         {
             let unanswered = Unanswered {
                 destination: Some(destination),
+                connector: &connector,
                 since: Instant::now(),
             };
             advance(takes).await;
@@ -185,5 +200,7 @@ mod tests {
             let counted = destination.metrics().connect_failures.get();
             assert_eq!(counted, failures, "{takes:?} {is_answered}");
         }
+        let reported = reported.next().now_or_never().expect("it is there");
+        assert_eq!(reported, [("c".into(), Unreachable::Destination)]);
     }
 }

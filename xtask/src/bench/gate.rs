@@ -72,8 +72,7 @@ fn measure(workspace: &Workspace, options: &Options) -> crate::Result<Outcome> {
             ),
         });
     }
-    // The build whose cost is measured, so that nothing is compiled twice.
-    let build = Invocation::cargo(super::build::BUILD);
+    let build = Invocation::cargo("build --release --package").arg(PACKAGE);
     println!("{build}");
     let built = build.show(BUILD_LIMIT)?;
     if !built.is_success() {

@@ -34,7 +34,7 @@ pub(crate) struct Options {
 enum Other {
     /// Compares the gateway with other proxies, side by side, in interleaved rounds; `peers --quick` ends in a minute
     Peers(compare::Options),
-    /// Measures a cold release build crate by crate, and fails when it costs a tenth more than its baseline
+    /// Measures the compiler in a cold build crate by crate, and fails when it costs a tenth more than its baseline
     Build(build::Options),
     /// Counts instructions, heap blocks and system calls of a small request, and fails when they have grown by a few percent
     Gate(gate::Options),

@@ -1,7 +1,7 @@
 //! Tools that are compiled here, from Rust's package registry.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::process::Invocation;
 
@@ -13,21 +13,46 @@ use super::wrapper::{self, Environment};
 ///
 /// `package` is a name and a version: `cargo-hack@0.6.46`.
 pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()> {
-    let place = root.join("cargo").join(peer.name);
+    let place = root.join("cargo").join(peer.name).join("bin");
+    fs::create_dir_all(&place)?;
+    let kept = install(root, package)?;
+    for program in peer.programs {
+        fs::copy(
+            kept.join("bin").join(program.name),
+            place.join(program.name),
+        )?;
+        let script = wrapper::script(program.path, program.arguments, &Environment::default());
+        wrapper::write(&root.join("bin").join(program.name), &script)?;
+    }
+    Ok(())
+}
+
+/// Compiles a package unless another checkout has done so. Returns the directory that it is kept in.
+fn install(root: &Path, package: &str) -> crate::Result<PathBuf> {
+    let kept = cargo_home(root).join("xtask-tools").join(package);
+    // Cargo writes this last.
+    if kept.join(".crates.toml").exists() {
+        return Ok(kept);
+    }
     // In a directory of its own: a shared one would be locked against the steps that compile meanwhile.
-    let build = place.join("build");
+    let build = root.join("cargo").join("build");
     // Without optimisation: compiling such a tool takes longer than all that it does here.
     let install = Invocation::cargo("install --locked --debug --quiet --root")
-        .arg(&place)
+        .arg(&kept)
         .arg("--target-dir")
         .arg(&build)
         .arg(package)
         .env("CARGO_PROFILE_DEV_DEBUG", "0");
     download(&install)?;
     fs::remove_dir_all(build)?;
-    for program in peer.programs {
-        let script = wrapper::script(program.path, program.arguments, &Environment::default());
-        wrapper::write(&root.join("bin").join(program.name), &script)?;
-    }
-    Ok(())
+    Ok(kept)
+}
+
+/// Cargo's own directory, where tools outlive a checkout, or else the directory of the peers.
+fn cargo_home(root: &Path) -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    set("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(&set("HOME")?).join(".cargo")))
+        .unwrap_or_else(|| root.to_owned())
 }

@@ -102,20 +102,42 @@ pub(super) fn members(
         let pool = pools.find(|pool| pool.is_named(cluster))?;
         pool.properties.load_balancer_backend_addresses.as_ref()
     });
-    if addresses.is_empty() && before.is_some_and(|before| !before.is_empty()) {
-        warnings.insert(Warning {
-            service: None,
-            what: format!(
-                "pool {cluster} of load balancer {} has no member any more, since no node takes part: nobody answers for its services",
-                draft.resource.name
-            ),
-        });
-    }
+    let count = addresses.len();
     draft.members = different(before.map_or(&[][..], Vec::as_slice), &addresses);
     if before.is_some() || !addresses.is_empty() {
         properties.load_balancer_backend_addresses = Some(addresses);
     }
     draft.pool_only = !changed_before && draft.is_changed();
+    if let Some(what) = without_nodes(world, &draft.resource, count) {
+        let service = None;
+        warnings.insert(Warning { service, what });
+    }
+}
+
+/// A warning about a pool with rules that no node is to be in.
+fn without_nodes(world: &World<'_>, balancer: &LoadBalancer, members: usize) -> Option<String> {
+    if balancer.properties.load_balancing_rules.is_empty() {
+        return None;
+    }
+    let cluster = &world.config.cluster_name;
+    let pool = format!("pool {cluster} of load balancer {}", balancer.name);
+    let why = match world.nodes.len() {
+        0 => "no node is known".to_owned(),
+        count => format!(
+            "none of {count} known nodes takes part (not ready, excluded by a label, refused, or without an IPv4 address)"
+        ),
+    };
+    if members == 0 {
+        return Some(format!(
+            "{pool} has no member, since {why}: nobody answers for its services"
+        ));
+    }
+    let until = match world.config.empty_grace {
+        Some(grace) => format!("for {} s (emptyGraceSeconds)", grace.as_secs()),
+        None => "until one does".to_owned(),
+    };
+    let keeps = world.keeps_last_members();
+    keeps.then(|| format!("{pool} keeps its members ({members}) {until}, although {why}"))
 }
 
 /// The lower-case names of the entries that only one of two lists has, or that they do not agree about.
@@ -178,7 +200,7 @@ fn addresses(
     };
     let held = &world.request.held_members;
     let takes_part = |node: &&&Node| {
-        machines::takes_part(world, node)
+        machines::takes_part(world.config, node)
             && !held.contains(&naming::backend_address(&node.name).to_ascii_lowercase())
             && match node.readiness {
                 Readiness::Ready => true,

@@ -341,7 +341,7 @@ pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
                 since < world.config.not_ready_grace && is_member(&lower)
             }
         };
-        is_there && !held.contains(&lower) && machines::takes_part(world, node)
+        is_there && !held.contains(&lower) && machines::takes_part(world.config, node)
     });
     let mut addresses: BTreeSet<_> = nodes
         .filter_map(|node| node.addresses.iter().find(|address| address.is_ipv4()))

@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Destination, desired, rule};
-use crate::plan::world::{Owner, SubjectIndex, World};
-use crate::resources::SecurityRuleProperties;
+use crate::plan::world::{Owner, Subject, SubjectIndex, World};
+use crate::resources::{SecurityProtocol, SecurityRuleProperties};
 use crate::service::ServiceKey;
 
 /// Which addresses are whose.
 #[derive(Debug)]
 pub(super) struct Known<'w> {
-    /// Addresses of services that stay as they are.
+    /// Addresses that only services have which stay as they are.
     retained: HashSet<String>,
+    /// Addresses that services which stay as they are share with others: the protocols in lower case and ports of theirs.
+    shared: HashMap<String, Ports>,
     /// Addresses that are, or were, of services that may change, or of nobody any more.
     released: HashMap<String, Option<&'w ServiceKey>>,
     /// Whether an address that is not known stays.
     strangers_stay: bool,
     /// What services that stay as they are reach on nodes without a floating address: protocol in lower case, and port.
-    node_ports: HashSet<(String, String)>,
+    node_ports: Ports,
     /// Where packets arrive that keep no floating address.
     nodes: BTreeSet<String>,
     /// The addresses of machines that are, or were, in the cluster's pools.
@@ -29,22 +31,19 @@ impl<'w> Known<'w> {
         world: &'w World<'_>,
         destinations: &BTreeMap<SubjectIndex, Destination>,
     ) -> Self {
-        let mut retained = HashSet::new();
+        let stays = |(index, subject): &(SubjectIndex, &Subject<'_>)| match destinations.get(index)
+        {
+            Some(destination) => *destination == Destination::Pending,
+            None => subject.is_held() || subject.is_wanted(),
+        };
+        let subjects = || world.subjects.iter().enumerate();
+        let staying: HashSet<_> = subjects().filter(stays).map(|(index, _)| index).collect();
         let mut released = HashMap::new();
-        let mut staying = HashSet::new();
-        for (index, subject) in world.subjects.iter().enumerate() {
-            let stays = match destinations.get(&index) {
-                Some(destination) => *destination == Destination::Pending,
-                None => subject.is_held() || subject.is_wanted(),
-            };
+        for (index, subject) in subjects().filter(|(index, _)| !staying.contains(index)) {
             let addresses = world.addresses_of(index).into_iter().map(str::to_owned);
-            if stays {
-                retained.extend(addresses);
-                staying.insert(index);
-            } else {
-                released.extend(addresses.map(|address| (address, Some(subject.key()))));
-            }
+            released.extend(addresses.map(|address| (address, Some(subject.key()))));
         }
+        let (retained, shared) = addresses_of_who_stays(world, &staying);
         let nodes = desired::node_addresses(world);
         if let Some(only) = &world.request.only
             && let Some(address) = &only.address
@@ -76,6 +75,7 @@ impl<'w> Known<'w> {
         let strangers_stay = !(world.sweeps() && world.config.exclusive_security_group);
         Self {
             retained,
+            shared,
             released,
             strangers_stay,
             node_ports: node_ports(world, &staying),
@@ -96,11 +96,15 @@ impl<'w> Known<'w> {
     }
 
     fn has_ports_of_who_stays(&self, properties: &SecurityRuleProperties) -> bool {
-        let protocol = properties.protocol.as_ref().map(|p| p.as_str());
-        let protocol = protocol.unwrap_or_default().to_ascii_lowercase();
-        let ports = properties.destination_port_range.iter();
-        let mut ports = ports.chain(&properties.destination_port_ranges);
-        ports.any(|port| self.node_ports.contains(&(protocol.clone(), port.clone())))
+        is_about(properties, &self.node_ports)
+    }
+
+    /// Whether a rule leads to an address for a service that stays as it is and shares the address. One that closes everything
+    /// else goes on closing.
+    fn is_shared(&self, properties: &SecurityRuleProperties, destination: &str) -> bool {
+        self.shared.get(destination).is_some_and(|ports| {
+            properties.protocol == Some(SecurityProtocol::Any) || is_about(properties, ports)
+        })
     }
 
     /// Whether a destination stays in a rule although no service asks for it there. A node does in a rule that is asked for while
@@ -113,6 +117,7 @@ impl<'w> Known<'w> {
     ) -> bool {
         let is_node = || self.nodes.contains(destination);
         self.retained.contains(destination)
+            || self.is_shared(properties, destination)
             || (is_node() && (is_asked_for || self.has_ports_of_who_stays(properties)))
             || (self.strangers_stay && !self.released.contains_key(destination))
     }
@@ -122,7 +127,9 @@ impl<'w> Known<'w> {
         let mut destinations = rule::destinations(properties).peekable();
         destinations.peek().is_some()
             && destinations.all(|destination| {
-                self.released.contains_key(destination) && !self.retained.contains(destination)
+                self.released.contains_key(destination)
+                    && !self.retained.contains(destination)
+                    && !self.is_shared(properties, destination)
             })
     }
 
@@ -144,8 +151,57 @@ impl<'w> Known<'w> {
     }
 }
 
+type Ports = HashSet<(String, String)>;
+
+/// Whether a rule is about one of these protocols and ports.
+fn is_about(properties: &SecurityRuleProperties, wanted: &Ports) -> bool {
+    let protocol = properties.protocol.as_ref().map(|p| p.as_str());
+    let protocol = protocol.unwrap_or_default().to_ascii_lowercase();
+    let ports = properties.destination_port_range.iter();
+    let mut ports = ports.chain(&properties.destination_port_ranges);
+    ports.any(|port| wanted.contains(&(protocol.clone(), port.clone())))
+}
+
+/// The addresses of services that stay as they are: those that nobody else uses who may change, and the others with the ports that
+/// are theirs.
+fn addresses_of_who_stays(
+    world: &World<'_>,
+    staying: &HashSet<SubjectIndex>,
+) -> (HashSet<String>, HashMap<String, Ports>) {
+    let mut retained = HashSet::new();
+    let mut shared = HashMap::<_, Ports>::new();
+    for index in staying {
+        let own = world.frontends_of(*index).iter().map(|found| (found, true));
+        let borrowed = world.borrowed_by(*index).iter();
+        for ((balancer, frontend), is_own) in own.chain(borrowed.map(|found| (found, false))) {
+            let Some(address) = world.address_of(frontend).map(str::to_owned) else {
+                continue;
+            };
+            let others_stay = world
+                .rules_at(balancer, frontend)
+                .all(|(owner, _)| match owner {
+                    Owner::Subject(other) => staying.contains(&other),
+                    Owner::Orphan | Owner::Foreign => true,
+                });
+            if is_own && others_stay {
+                retained.insert(address);
+                continue;
+            }
+            let theirs = world.rules_at(balancer, frontend);
+            let theirs = theirs.filter(|(owner, _)| *owner == Owner::Subject(*index));
+            let ports = theirs.filter_map(|(_, rule)| {
+                let protocol = rule.properties.protocol.as_ref()?.as_str();
+                let port = rule.properties.frontend_port.to_string();
+                Some((protocol.to_ascii_lowercase(), port))
+            });
+            shared.entry(address).or_default().extend(ports);
+        }
+    }
+    (retained, shared)
+}
+
 /// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named or not.
-fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> HashSet<(String, String)> {
+fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
     let balancers = world.snapshot.load_balancers.iter();
     let balancers = balancers.filter(|balancer| world.is_ours(balancer));
     let rules = balancers.flat_map(|balancer| &balancer.properties.load_balancing_rules);

@@ -3,7 +3,6 @@ use std::time::Duration;
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, LoadBalancerSku};
 use azure_loadbalancer::node::{Readiness, labels};
-use azure_loadbalancer::plan::Warning;
 use azure_loadbalancer::resources::{
     ArmId, ProvisioningState, ScaleSet, ScaleSetInstance, SubResource,
 };
@@ -234,8 +233,6 @@ fn pools_of_addresses_follow_the_nodes_in_any_order() {
             "put networkSecurityGroup nsg"
         ]
     );
-    azure.converge(&current(), &[service("a", &[81])], &[]);
-    assert!(members(&azure).is_empty());
 }
 
 // Case H13.
@@ -398,16 +395,77 @@ fn a_node_that_answers_at_its_own_address_only_gets_no_floating_ones_unwarned() 
     assert_eq!(plan.warnings, []);
 }
 
+fn warned(plan: &azure_loadbalancer::Plan, words: &str) -> bool {
+    plan.warnings.iter().any(|one| one.what.contains(words))
+}
+
+/// Whoever sees nobody any more has more often lost its own view: the pool stays, and so do the security rules of its members.
 #[test]
-fn a_pool_that_loses_all_members_is_told() {
+fn a_pool_keeps_its_members_while_no_node_takes_part() {
+    let not_ready = |number: u8| Node {
+        readiness: Readiness::NotReady(Duration::from_secs(3_600)),
+        ..Node::new(format!("n{number}"), [10, 0, 5, number].into())
+    };
+    let without_address = Node::new("n0", "2001:db8::1".parse().expect("it is valid"));
+    let services = [with(
+        service("web", &[80]),
+        keys::DISABLE_FLOATING_IP,
+        "true",
+    )];
+    let untold = [
+        vec![],
+        vec![not_ready(0), not_ready(1)],
+        vec![without_address],
+        vec![Node {
+            readiness: Readiness::NotReady(Duration::from_secs(1)),
+            ..Node::new("stranger", [10, 0, 5, 9].into())
+        }],
+    ];
+    for nodes_now in untold {
+        let mut azure = empty();
+        azure.converge(&current(), &services, &nodes(2));
+        let (plan, log) = azure.converge(&current(), &services, &nodes_now);
+        assert_eq!(log, Vec::<String>::new(), "{nodes_now:?}");
+        assert_eq!(members(&azure), ["n0", "n1"]);
+        assert!(
+            warned(&plan, "keeps its members (2)"),
+            "{:?}",
+            plan.warnings
+        );
+        assert!(plan.pools_kept);
+        // One that takes part is enough for the others to leave.
+        let (plan, _) = azure.converge(&current(), &services, &nodes(1));
+        assert_eq!(members(&azure), ["n0"]);
+        assert!(!plan.pools_kept && plan.warnings.is_empty(), "{plan:#?}");
+        // Zero takes the list at its word.
+        let at_once = Config {
+            empty_grace: Some(Duration::ZERO),
+            ..current()
+        };
+        let (plan, _) = azure.converge(&at_once, &services, &nodes_now);
+        assert_eq!(members(&azure), Vec::<String>::new());
+        assert!(warned(&plan, "nobody answers for its services"));
+    }
+}
+
+/// Nobody has lost sight of a node that says itself that it is to leave.
+#[test]
+fn the_last_members_leave_when_they_are_told_to() {
     let mut azure = empty();
-    let node = Node::new("n1", [10, 0, 1, 1].into());
     let services = [service("web", &[80])];
-    azure.converge(&current(), &services, &[node]);
-    let emptied = plan(&current(), &services, &[], &azure.snapshot);
-    let told = |one: &Warning| one.what.contains("nobody answers for its services");
-    assert!(emptied.warnings.iter().any(told), "{:?}", emptied.warnings);
-    azure.execute(&emptied);
-    let again = plan(&current(), &services, &[], &azure.snapshot);
-    assert_eq!(again.warnings, []);
+    azure.converge(&current(), &services, &nodes(2));
+    let mut excluded = nodes(1);
+    excluded[0]
+        .labels
+        .insert(labels::EXCLUDED.to_owned(), String::new());
+    azure.converge(&current(), &services, &excluded);
+    assert_eq!(members(&azure), ["n1"]);
+    let mut all = nodes(2);
+    for node in &mut all {
+        node.labels
+            .insert(labels::EXCLUDED.to_owned(), String::new());
+    }
+    let (plan, _) = azure.converge(&current(), &services, &all);
+    assert_eq!(members(&azure), Vec::<String>::new());
+    assert!(warned(&plan, "none of 2 known nodes takes part"));
 }

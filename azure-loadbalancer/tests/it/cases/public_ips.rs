@@ -1,5 +1,5 @@
 use azure_loadbalancer::annotations::keys;
-use azure_loadbalancer::config::Config;
+use azure_loadbalancer::config::{Config, LeftAddresses};
 use azure_loadbalancer::plan;
 use azure_loadbalancer::plan::{Deferred, PlanError, Reads};
 use azure_loadbalancer::resources::{AllocationMethod, ProvisioningState, SubResource};
@@ -48,7 +48,11 @@ fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
         azure.converge(&config, std::slice::from_ref(&web), &nodes);
         let old = azure.public_ip("testCluster-aweb").expect("the old one");
         let old = old.properties.ip_address.clone().expect("its address");
-        let renamed = [with(web, keys::PUBLIC_IP_NAME, "other")];
+        let has = |azure: &Azure, address: &str| {
+            let mut all = azure.snapshot.public_ips.iter();
+            all.any(|one| one.properties.ip_address.as_deref() == Some(address))
+        };
+        let renamed = [with(web, keys::RESOURCE_GROUP, "rg2")];
         for round in 0..3 {
             let planned = plan(&config, &renamed, &nodes, &azure.snapshot);
             let waits = |deferred: &Deferred| deferred.what.contains("testCluster-aweb goes once");
@@ -59,11 +63,11 @@ fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
                     let to = &rule.properties.destination_address_prefixes;
                     to.contains(&old)
                 });
-                let is_ours = azure.public_ip("testCluster-aweb").is_some();
+                let is_ours = has(&azure, &old);
                 assert!(is_ours || !is_open, "{}", action.operation);
             }
         }
-        assert!(azure.public_ip("testCluster-aweb").is_none());
+        assert!(!has(&azure, &old));
         azure.converge(&config, &renamed, &nodes);
     }
 }
@@ -274,14 +278,115 @@ fn a_public_address_is_chosen_by_name() {
     address(&mut azure, service("a", &[80]));
     assert_eq!(address(&mut azure, asked("mine")).to_string(), "1.2.3.4");
     assert_eq!(azure.snapshot.public_ips.len(), 1);
-    address(&mut azure, asked("new"));
-    let names: Vec<_> = azure
+    // A typo neither makes an address nor gives one up.
+    let (plan, log) = azure.converge(&current(), &[asked("mime")], &[]);
+    assert_eq!(log, Vec::<String>::new());
+    let outcome = &plan.services[&key("a")];
+    assert!(matches!(
+        outcome.error,
+        Some(PlanError::PublicIpNotFound { .. })
+    ));
+    assert_eq!(outcome.ingress[0].ip.to_string(), "1.2.3.4");
+    // The address that another service is about to get can be named before it is there.
+    let mut azure = empty();
+    let shares = with(service("b", &[81]), keys::PUBLIC_IP_NAME, "testCluster-aa");
+    let (plan, _) = azure.converge(&current(), &[shares, service("a", &[80])], &[]);
+    assert!(plan.services.values().all(|one| one.error.is_none()));
+    assert_eq!(azure.snapshot.public_ips.len(), 1);
+}
+
+/// Nobody gets an address back that others may know.
+#[test]
+fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
+    let keep = Config {
+        left_addresses: LeftAddresses::Keep,
+        ..current()
+    };
+    let seen = |published: &[&str]| {
+        let mut web = service("a", &[80]);
+        web.published = Some(published.iter().map(|one| (*one).to_owned()).collect());
+        web
+    };
+    let labelled = with(seen(&[]), keys::DNS_LABEL, "shop");
+    // What it is, and whether its address stays when it becomes internal.
+    for (asked, why) in [
+        (labelled, "has label \"shop\""),
+        (seen(&["20.0.0.2"]), "the status of default/a shows it"),
+        (service("a", &[80]), "comes without a status"),
+        (seen(&[]), ""),
+        (seen(&["20.0.0.9"]), ""),
+    ] {
+        let mut azure = empty();
+        azure.converge(&keep, std::slice::from_ref(&asked), &[]);
+        let flipped = [with(asked.clone(), keys::INTERNAL, "true")];
+        for _ in 0..2 {
+            let (plan, _) = azure.converge(&keep, &flipped, &[]);
+            let told = plan
+                .warnings
+                .iter()
+                .find(|one| one.what.contains("stays, since"));
+            assert_eq!(
+                azure.public_ip("testCluster-aa").is_some(),
+                !why.is_empty(),
+                "{why}"
+            );
+            assert!(
+                told.map_or(why.is_empty(), |told| told.what.contains(why)),
+                "{told:?}"
+            );
+        }
+        if why.is_empty() {
+            continue;
+        }
+        // It is the service's when it comes back.
+        let address = azure.public_ip("testCluster-aa").expect("it stays").clone();
+        azure.converge(&keep, std::slice::from_ref(&asked), &[]);
+        let again = azure.public_ip("testCluster-aa").expect("it stays");
+        assert_eq!(again.properties.ip_address, address.properties.ip_address);
+        // Whoever is asked to, or deletes the service, lets go of it.
+        let mut other = azure.clone();
+        other.converge(&current(), &flipped, &[]);
+        assert!(other.public_ip("testCluster-aa").is_none());
+        azure.converge(&keep, &[deleting(asked)], &[]);
+        assert!(azure.public_ip("testCluster-aa").is_none());
+    }
+}
+
+/// The label goes where the service goes, although the address that had it stays.
+#[test]
+fn a_label_follows_its_service_to_another_address() {
+    let keep = Config {
+        left_addresses: LeftAddresses::Keep,
+        ..current()
+    };
+    let asked = |group: &str| {
+        with(
+            with(service("a", &[80]), keys::DNS_LABEL, "shop"),
+            keys::RESOURCE_GROUP,
+            group,
+        )
+    };
+    let mut azure = empty();
+    azure.converge(&keep, &[asked("rg")], &[]);
+    azure.converge(&keep, &[asked("rg2")], &[]);
+    let mut labels: Vec<_> = azure
         .snapshot
         .public_ips
         .iter()
-        .map(|ip| ip.name.as_str())
+        .map(|ip| {
+            let label = ip.properties.dns_settings.as_ref();
+            let label = label.and_then(|settings| settings.domain_name_label.as_deref());
+            (ip.id.as_ref().and_then(|id| id.resource_group()), label)
+        })
         .collect();
-    assert_eq!(names, ["mine", "new"]);
+    labels.sort();
+    assert_eq!(labels, [(Some("rg"), None), (Some("rg2"), Some("shop"))]);
+    let (plan, _) = azure.converge(
+        &note(),
+        &[with(service("b", &[80]), keys::DNS_LABEL, "x12")],
+        &[],
+    );
+    assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod api_server;
 mod documents;
+mod plans;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

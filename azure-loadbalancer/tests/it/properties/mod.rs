@@ -1,12 +1,12 @@
 //! Laws that hold for all services, whatever they ask for, in whatever order, and wherever execution stops.
 
-mod generated;
+pub(crate) mod generated;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, Edition, FlipOrder, PoolMembership};
-use azure_loadbalancer::plan::Operation;
+use azure_loadbalancer::plan::{Operation, forecast};
 use azure_loadbalancer::resources::{Access, SecurityRuleProperties, SubResource};
 use azure_loadbalancer::{Node, Plan, Service, plan};
 use proptest::prelude::*;
@@ -159,6 +159,24 @@ proptest! {
         }
     }
 
+    /// What is planned for all rounds together is what is written in them, whichever way nodes are members.
+    #[test]
+    fn all_rounds_are_planned_at_once(config in configs(), steps in steps()) {
+        let (mut azure, _) = machines(&config);
+        with_noise(&mut azure, &config);
+        // Who is not alone remembers addresses, which single plans do not.
+        let config = Config { exclusive_security_group: true, ..config };
+        for step in steps {
+            let (services, nodes) = (step.services(&config), step.nodes());
+            let planned = forecast(&config, &services, &nodes, &azure.read(&config, &services), 4);
+            let mut shown: Vec<_> = planned.actions().map(|(_, action)| action.operation.to_string()).collect();
+            let (_, mut log) = azure.converge(&config, &services, &nodes);
+            shown.sort();
+            log.sort();
+            prop_assert_eq!(shown, log);
+        }
+    }
+
     /// A service with a mistake stays as it is, whatever the others do.
     #[test]
     fn mistakes_harm_nobody(config in configs(), first in Asked::any(), steps in steps()) {
@@ -202,7 +220,7 @@ fn unordered(value: Value) -> String {
 }
 
 /// How many random cases each law is tried with.
-fn cases() -> u32 {
+pub(crate) fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok());

@@ -101,6 +101,12 @@ async function seenOnAPhone() {
   await catalog.locator('tbody tr').first().waitFor();
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(overflow <= 0, `the page is ${overflow} px wider than the phone`);
+  // The longest sentence, with a name that has no place to break, fits.
+  const longest = await page.evaluate(() => {
+    document.querySelector('#sentence').textContent = `Down: ${'fabric:/Shop/Catalog'.repeat(8)} (the connection cannot be opened).`;
+    return document.documentElement.scrollWidth - window.innerWidth;
+  });
+  assert.ok(longest <= 0, `a long sentence makes the page ${longest} px wider than the phone`);
   await page.locator('#clusters').scrollIntoViewIfNeeded();
   await page.screenshot({ path: join(SCREENSHOTS, 'admin-phone.png') });
   await close();

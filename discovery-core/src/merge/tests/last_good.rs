@@ -116,6 +116,83 @@ async fn a_prefixed_provider_keeps_its_items_too() {
     assert_eq!(serving(&state), ["p-r→p-a", "p-a=http://a1"]);
 }
 
+/// A cluster with a wrong setting, at this address.
+fn misconfigured(address: &str) -> ProxyConfig {
+    let mut config = simple(&[("r", "a")], &[("a", address)]);
+    config.clusters[0].load_balancing_policy = Some("Nonsense".to_owned());
+    config
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_turns_bad_keeps_its_settings_and_no_address() {
+    let source = isolated(simple(&[("r", "a")], &[("a", "http://a1")]));
+    let merged = Merge::new().provider(source.clone()).start();
+    ready(&merged).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    source.update(misconfigured("http://a2"));
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["r→a", "a=http://a2"]);
+    let told = [
+        "the cluster `a` cannot serve as it is now; its last good settings, accepted 30 s before, serve on with its current \
+         destinations",
+    ];
+    assert_eq!(kept(&state), told);
+    // The instances move on, and nothing new is told.
+    source.update(misconfigured("http://a3"));
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["r→a", "a=http://a3"]);
+    assert_eq!(kept(&state), told);
+    // None of its addresses can be used: then the last ones are better than none.
+    source.update(misconfigured("htp:/x"));
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["r→a", "a=http://a3"]);
+    assert!(kept(&state)[0].contains("its last good form"));
+}
+
+/// Objects to clusters with this policy, whatever their addresses are.
+struct NoRandom;
+
+#[async_trait]
+impl ConfigValidator for NoRandom {
+    async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
+        let clusters = candidate.config.clusters.iter();
+        clusters
+            .filter(|(_, cluster)| cluster.load_balancing_policy.as_deref() == Some("Random"))
+            .map(|(id, _)| Problem::error(pointer_to("/Clusters", id.as_str()), "forbidden", "no"))
+            .collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_objection_to_settings_is_none_to_addresses() {
+    let with = |policy: &str, address| {
+        let mut config = simple(&[], &[("a", address)]);
+        config.clusters[0].load_balancing_policy = Some(policy.to_owned());
+        config
+    };
+    let source = isolated(with("RoundRobin", "http://a1"));
+    let forbidden = Forbidden::default();
+    forbidden.0.lock().push("http://a3");
+    let merged = Merge::new()
+        .provider(source.clone())
+        .validator(NoRandom)
+        .validator(forbidden)
+        .start();
+    ready(&merged).await;
+    source.update(with("Random", "http://a2"));
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["a=http://a2"]);
+    assert!(kept(&state)[0].contains("with its current destinations"));
+    // Its settings and its address are objected to.
+    source.update(with("Random", "http://a3"));
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["a=http://a2"]);
+    source.update(with("FirstAlphabetical", "http://a4"));
+    let state = settled(&merged).await;
+    assert_eq!(serving(&state), ["a=http://a4"]);
+    assert!(state.problems.is_empty());
+}
+
 /// Objects to clusters with one of these addresses.
 #[derive(Clone, Default)]
 struct Forbidden(Arc<Mutex<Vec<&'static str>>>);

@@ -1,3 +1,5 @@
+mod hints;
+mod live_destinations;
 mod not_enlisted;
 mod outages;
 mod quiet;

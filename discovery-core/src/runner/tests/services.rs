@@ -16,7 +16,7 @@ fn failed(name: &str) -> DiscoveredService {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_service_keeps_its_last_good_form_and_recovers() {
+async fn a_bad_service_keeps_its_last_good_rules_and_recovers() {
     let source = ScriptedDiscoverer::new("script");
     source.answer([service("a", "http://a1"), service("b", "http://b1")]);
     source.answer([broken("a"), service("b", "http://b2")]);
@@ -26,7 +26,9 @@ async fn a_bad_service_keeps_its_last_good_form_and_recovers() {
     after_rounds(&source, &provider, 1).await;
 
     let state = after_rounds(&source, &provider, 2).await;
-    assert_eq!(serving(&state), ["a=http://a1", "b=http://b2"]);
+    assert_eq!(serving(&state), ["a=http://broken", "b=http://b2"]);
+    let path = &state.config.as_ref().unwrap().routes[0].r#match.path;
+    assert_eq!(path.as_deref(), Some("/a"));
     assert_eq!(quarantined(&state), ["a"]);
     assert!(
         state
@@ -291,7 +293,7 @@ proptest! {
                     j != i && matches!(other, Act::Claims(claimed) if usize::from(*claimed) == i)
                 }) || settled.quarantined.iter().any(|q| q.last_good.is_some());
                 if !contested {
-                    let cluster = &settled.config.clusters[&proxy_model::ClusterId::new(format!("s{i}"))];
+                    let cluster = &settled.config.clusters[&ClusterId::new(format!("s{i}"))];
                     let address = format!("http://s{i}-{version}");
                     prop_assert_eq!(&cluster.destinations[0].address, &address);
                 }
@@ -352,7 +354,7 @@ async fn a_newcomer_does_not_get_what_an_established_service_has() {
         let source = ScriptedDiscoverer::new("script");
         source.answer([claims("shop", "shop")]);
         source.answer([claims("aaa", "Shop"), claims("shop", "shop")]);
-        // It is broken, and its last good form has the id still.
+        // It is broken, and its last good rules have the id still.
         source.answer([claims("aaa", "Shop"), broken("shop")]);
         source.answer([claims("aaa", "Shop")]);
         // Two exchange their ids: neither is in the other's way.
@@ -362,7 +364,7 @@ async fn a_newcomer_does_not_get_what_an_established_service_has() {
         let provider = Runner::new(source.clone()).options(options).start();
         for (round, expected, bad) in [
             (2, &["shop=http://shop"][..], &["aaa"][..]),
-            (3, &["shop=http://shop"], &["aaa", "shop"]),
+            (3, &["shop=http://broken"], &["aaa", "shop"]),
             (4, &["Shop=http://aaa"], &[]),
             (5, &["x=http://aaa", "y=http://bbb"], &[]),
             (6, &["y=http://aaa", "x=http://bbb"], &[]),

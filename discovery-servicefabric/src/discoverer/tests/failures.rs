@@ -62,7 +62,7 @@ async fn the_services_of_an_application_that_cannot_be_listed_serve_on() {
         .services
         .iter()
         .filter(|service| match service.outcome {
-            ServiceOutcome::Quarantined { last_good_age } => last_good_age.is_some(),
+            ServiceOutcome::Quarantined { last_good_age, .. } => last_good_age.is_some(),
             _ => false,
         });
     assert_eq!(kept.count(), 2);

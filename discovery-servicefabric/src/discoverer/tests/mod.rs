@@ -2,6 +2,7 @@
 
 mod cases;
 mod failures;
+mod live_replicas;
 mod names;
 mod naming;
 mod parts;
@@ -9,6 +10,7 @@ mod properties;
 mod rounds;
 mod slow;
 mod timing;
+mod unreachable;
 mod unread;
 
 use std::collections::BTreeMap;

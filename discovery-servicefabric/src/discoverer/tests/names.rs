@@ -109,7 +109,8 @@ async fn a_cluster_with_the_name_of_another_service_is_refused_whoever_was_first
         assert!(matches!(
             evil.outcome,
             ServiceOutcome::Quarantined {
-                last_good_age: None
+                last_good_age: None,
+                ..
             }
         ));
         let problem = evil.problems.iter().next().unwrap();

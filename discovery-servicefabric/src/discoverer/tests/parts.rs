@@ -70,7 +70,8 @@ async fn a_parser_that_panics_fails_its_service_alone() {
     assert!(matches!(
         bad.outcome,
         ServiceOutcome::Quarantined {
-            last_good_age: None
+            last_good_age: None,
+            ..
         }
     ));
     let problem = bad.problems.iter().next().unwrap();
@@ -337,7 +338,8 @@ async fn labels_that_break_keep_what_served_before() {
             matches!(
                 service.outcome,
                 ServiceOutcome::Quarantined {
-                    last_good_age: Some(_)
+                    last_good_age: Some(_),
+                    ..
                 }
             )
         });

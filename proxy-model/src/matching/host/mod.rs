@@ -196,6 +196,23 @@ impl HostPattern {
     }
 }
 
+/// The host of a request, perhaps with a port, as clients send it: a name in Unicode becomes its ASCII form (`xn--…`). `None` for what
+/// is no name.
+pub fn host_to_ascii(text: &str) -> Option<String> {
+    if text.is_ascii() {
+        return Some(text.to_owned());
+    }
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
+    };
+    let name = idna::domain_to_ascii(name).ok()?;
+    Some(match port {
+        Some(port) => format!("{name}:{port}"),
+        None => name,
+    })
+}
+
 /// Takes the port off, which may also be `*`.
 fn split_port(text: &str) -> Result<(&str, Option<u16>), HostError> {
     let colon = match text.strip_prefix('[') {

@@ -14,10 +14,19 @@ function cell(label, value) {
   return element('span', { class: 'cell' }, element('span', { class: 'label' }, label), value);
 }
 
+function failures({ failures, requests }) {
+  return `${count(failures)} of ${count(requests)} failed`;
+}
+
+function ailment(cluster) {
+  if (cluster.failing) return failures(cluster.failing);
+  return cluster.state === 'degraded' ? `${cluster.available} of ${cluster.destinations} up` : undefined;
+}
+
 function summary(cluster) {
   return [
     element('span', { class: 'id' }, cluster.id),
-    state(cluster.state, cluster.state === 'degraded' ? `${cluster.available} of ${cluster.destinations} up` : undefined),
+    state(cluster.state, ailment(cluster)),
     sparkline(cluster.per_second, `requests per second of ${cluster.id} over the last minute`),
     element('span', { class: 'cells' },
       cell('req/s', rate(cluster.requests_per_second)),
@@ -38,6 +47,7 @@ function destinationRow(destination) {
     Destination: [element('strong', {}, destination.id), element('div', { class: 'mono quiet' }, destination.address), tags(destination)],
     State: [state(HEALTH[destination.health], HEALTH[destination.health] === 'unknown' ? 'not checked' : destination.health.toLowerCase()),
       element('div', { class: 'reason' }, destination.since !== null ? `for ${age(destination.since).replace(' ago', '').replace('just now', 'a moment')}` : '', destination.reason ? `: ${destination.reason}` : ''),
+      destination.failing ? element('div', { class: 'reason' }, `${failures(destination.failing)} in the last 30 s: ${destination.failing.cause}`) : null,
       destination.eligible ? null : element('div', { class: 'reason' }, `not used: ${destination.why ?? 'unavailable'}`)],
     'In flight': count(destination.in_flight),
     'req/s': [rate(averaged(destination.per_second)), sparkline(destination.per_second, `requests per second of ${destination.id}`)],

@@ -4,7 +4,7 @@ import { ask, element } from './dom.js';
 
 const OUTCOMES = {
   matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_partition: 'down',
-  no_destination: 'down', loop_detected: 'down',
+  no_destination: 'down', loop_detected: 'down', rejected: 'down',
 };
 
 function steps(answer) {
@@ -43,6 +43,7 @@ function sentence(answer) {
   if (answer.outcome === 'loop_detected') return `Route ${answer.route} takes it, but this proxy has forwarded it before: 508.`;
   if (answer.outcome === 'no_partition') return `Route ${answer.route} takes it, but ${answer.partition.why}: 400.`;
   if (answer.outcome === 'refused') return `Route ${answer.route} takes it, and refuses it: ${answer.status}, ${answer.refused}.`;
+  if (answer.outcome === 'rejected') return `${answer.route ? `Route ${answer.route} takes it, but it is rejected` : 'The server rejects it before any route is asked'}: ${answer.status}, ${answer.rejected}.`;
   return `Route ${answer.route} takes it, but no destination is available: 503.`;
 }
 

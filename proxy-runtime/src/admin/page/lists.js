@@ -39,7 +39,7 @@ export function showProviders(place, providers) {
     element('h3', {}, provider.name, state(provider.state)),
     element('p', { class: 'quiet' }, `${count(provider.routes)} routes, ${count(provider.clusters)} clusters; last good answer ${age(provider.age)}${provider.required ? '; required for readiness' : ''}`),
     provider.last_error ? element('p', {}, element('strong', {}, 'Last error: '), provider.last_error) : null,
-    provider.quarantined.map((service) => element('p', {}, element('strong', {}, `${service.service} is quarantined: `), service.reason)),
+    provider.quarantined.map((service) => element('p', {}, element('strong', {}, `${service.service} is quarantined (${service.serves}): `), service.reason)),
   )) : [element('p', { class: 'quiet' }, 'The configuration was handed over by the program.')]);
 }
 

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use crate::engine::plan::HeadPlan;
 use crate::engine::resolved_route::ResolvedRoute;
 use crate::engine::typed::{kept, response_head};
+use crate::exchange::grpc;
 use crate::forward::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
 use crate::server::connection::{GRPC, is_grpc};
@@ -74,6 +75,16 @@ fn with(status: StatusCode, fields: HeaderMap) -> Response<()> {
     response
 }
 
+/// Who a response is for, as far as it matters for one of the proxy's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// HEAD, for which there is no body.
+    Head,
+    /// A call of gRPC.
+    Grpc,
+    Other,
+}
+
 /// Sends a response that the proxy makes itself: the status in words, and nothing about the inside. The route's changes of
 /// responses are made to it as well. Returns how long its body is.
 ///
@@ -81,7 +92,7 @@ fn with(status: StatusCode, fields: HeaderMap) -> Response<()> {
 pub(super) async fn send_own(
     client: &mut Client,
     status: StatusCode,
-    is_head: bool,
+    asker: Asker,
     resolved: &ResolvedRoute<'_>,
 ) -> Result<u64, Untaken> {
     let reason = status.canonical_reason().unwrap_or_default();
@@ -96,9 +107,14 @@ pub(super) async fn send_own(
     if !fields.contains_key(DATE) {
         fields.insert(DATE, date());
     }
-    let sent = client.respond.send_response(with(status, fields), is_head);
+    let (status, is_end) = match asker {
+        Asker::Grpc => (grpc::for_call(status, &mut fields), true),
+        Asker::Head => (status, true),
+        Asker::Other => (status, false),
+    };
+    let sent = client.respond.send_response(with(status, fields), is_end);
     let mut stream = sent.map_err(|_| Untaken::Gone)?;
-    if is_head {
+    if is_end {
         return Ok(0);
     }
     let length = text.len() as u64;

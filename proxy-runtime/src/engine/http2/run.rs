@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::request::Parts;
 use tokio::time::Instant;
 
-use super::answer::send_own;
+use super::answer::{Asker, send_own};
 use super::connect::unless_gone;
 use super::relay::{StreamFlow, StreamRelay};
 use super::request::{Run, allowed, start};
@@ -238,7 +238,12 @@ impl<'a> Run<'a> {
             let allowed = allowed(self.resolved, client).content;
             client.record.body_refused(status, allowed);
         }
-        match send_own(client, status, self.is_head(), &self.resolved).await {
+        let asker = match (self.is_head(), self.head.method_value()) {
+            (true, _) => Asker::Head,
+            (false, method) if is_grpc_call(method, self.head.headers()) => Asker::Grpc,
+            (false, _) => Asker::Other,
+        };
+        match send_own(client, status, asker, &self.resolved).await {
             Ok(sent) => {
                 client.record.sent = sent;
                 client.record.outcome = Outcome::Complete;

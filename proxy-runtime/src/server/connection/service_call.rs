@@ -25,6 +25,8 @@ use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
 use crate::BoxError;
+#[cfg(feature = "http2")]
+use crate::exchange::grpc::OwnResponse;
 use crate::forward::{ExchangeInfo, ForwardErrorKind, UptakeLimit, put_in_place};
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};
@@ -280,6 +282,8 @@ fn refuse<B: Body<Data = Bytes>>(
     record.refused(refusal);
     let mut response = Response::new(());
     *response.status_mut() = refusal.status;
+    #[cfg(feature = "http2")]
+    OwnResponse::mark(&mut response);
     let headers = response.headers_mut();
     headers.insert(
         CONTENT_TYPE,

@@ -7,10 +7,11 @@ use http::{Method, Request, StatusCode, Uri, Version};
 
 use crate::forward::spare::{self, Kind};
 use crate::http1::{
-    Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, TargetForm,
-    Version as RawVersion, is_dropped_from_trailers,
+    Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, Status, TargetForm,
+    Version as RawVersion, is_dropped_from_trailers, parse_request,
 };
-use crate::server::edge::Refusal;
+use crate::server::edge::{self, Admitted, Refusal};
+use crate::server::limits::Limits;
 
 /// What cannot be said in `http` types, though it could be read. There should be nothing of the kind.
 const UNREADABLE: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "the request cannot be read");
@@ -21,6 +22,35 @@ pub(super) enum Chosen {
     All,
     /// `Host` and `User-Agent`.
     Logged,
+}
+
+/// Returns what the server makes of a head that it reads: the request that a service sees, or why it is refused.
+pub(crate) fn read_head(head: &Bytes, limits: &Limits) -> Result<Request<()>, Refusal> {
+    let mut table = HeadTable::new();
+    let parsed = parse_request(head, &limits.head(), &mut table);
+    let parsed = parsed.map_err(|refusal| Refusal::new(refusal.status(), refusal.reason()))?;
+    let Status::Complete(request) = parsed else {
+        return Err(UNREADABLE);
+    };
+    let admitted = edge::admit_http1(head, &request, limits)?;
+    let mut made = Request::new(());
+    read_admitted(head, &request, &table, admitted, &mut made)?;
+    Ok(made)
+}
+
+/// Gives a request the head of one that was admitted, with all of its fields.
+pub(super) fn read_admitted<B>(
+    head: &Bytes,
+    request: &RawRequest,
+    table: &HeadTable,
+    admitted: Admitted,
+    made: &mut Request<B>,
+) -> Result<(), Refusal> {
+    read_request(head, request, table, Chosen::All, made)?;
+    if let Admitted::WithPath(path) = admitted {
+        *made.uri_mut() = edge::with_path(std::mem::take(made.uri_mut()), path)?;
+    }
+    Ok(())
 }
 
 /// Gives a request the head as the client sent it, but that an absolute target has become a path, and its authority `Host`; of its fields

@@ -60,6 +60,7 @@ mod upgrade;
 
 pub(crate) use self::body_channel::{BodyReader, UploadError};
 pub(crate) use self::client::Client;
+pub(crate) use self::fields::read_head;
 pub(crate) use self::requests::serve;
 pub(crate) use self::response::{said_length, write_text};
 #[cfg(feature = "http2")]

@@ -19,7 +19,7 @@ use super::body_channel::BodySender;
 use super::client::{CLOSING, Client, Head};
 use super::date::write_date;
 use super::dispatch::{Dispatch, Next};
-use super::fields::{Chosen, read_request};
+use super::fields::{Chosen, read_admitted, read_request};
 use super::response::Asker;
 use super::upgrade::{OnUpgrade, Switch};
 use crate::BoxError;
@@ -269,13 +269,8 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
     let head = client.input.take_head(request.head_length());
     // It is filled where it is: to be moved is much of what it costs.
     let mut made = Request::new(RequestBody::empty());
-    let read = admitted.and_then(|admitted| {
-        read_request(&head, request, &client.table, Chosen::All, &mut made)?;
-        if let Admitted::WithPath(path) = admitted {
-            *made.uri_mut() = edge::with_path(std::mem::take(made.uri_mut()), path)?;
-        }
-        Ok(())
-    });
+    let read = admitted
+        .and_then(|admitted| read_admitted(&head, request, &client.table, admitted, &mut made));
     let (rest, body) = receive(client, request);
     *sender = rest;
     client.input.rest();

@@ -18,7 +18,7 @@ use super::deadlines::{Alarm, Deadline};
 use super::ready::{CONNECTION, Part, Ready};
 use super::resets::Resets;
 use super::streams::{Ending, Streams};
-use super::watch::{Noticed, Watched};
+use super::watch::{Noticed, Unfinished, Watched};
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::server::limits::Limits;
 
@@ -202,8 +202,10 @@ where
             }
             let resets = this.streams.poll();
             let is_too_much = resets > 0 && this.resets.add(resets, Instant::now());
-            if is_too_much || this.noticed.has_flood() {
+            if is_too_much {
                 this.end_now(Reason::ENHANCE_YOUR_CALM);
+            } else if let Some(reason) = this.noticed.end() {
+                this.end_now(reason);
             }
             if this.ready.end() {
                 break;
@@ -245,6 +247,11 @@ impl<T: Transport, S, F> Connection<T, S, F> {
         {
             self.waker.wake_by_ref();
         }
+    }
+
+    /// The frame of which a part has come.
+    pub(super) fn unfinished(&self) -> Option<Unfinished> {
+        self.noticed.unfinished()
     }
 
     /// Sends what a client that is there must answer.

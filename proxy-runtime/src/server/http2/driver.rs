@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::{Accepted, Connection};
 use super::streams::Ending;
+use super::watch::Unfinished;
 use crate::observe::targets;
 use crate::server::connection::{ConnectionState, DownloadPace, Transport, after, spread};
 use crate::server::limits::Limits;
@@ -50,7 +51,7 @@ where
             if let Poll::Ready(result) = Pin::new(&mut connection).poll(cx) {
                 return Poll::Ready(Some(result));
             }
-            clock.look();
+            clock.look(connection.unfinished());
             // The alarm goes off too early rather than being moved with every request.
             if clock.due() < armed || clock.has_news() {
                 return Poll::Ready(None);
@@ -68,6 +69,8 @@ where
                 Verdict::Ping => connection.ping(),
                 Verdict::ShutDown => connection.shut_down(),
                 Verdict::Unacknowledged => connection.end_now(Reason::SETTINGS_TIMEOUT),
+                // What had been asked for before is lost with it: nothing else may come until the block is complete.
+                Verdict::Unfinished => connection.end_now(Reason::NO_ERROR),
                 Verdict::Drop => return,
             },
         }
@@ -82,8 +85,8 @@ where
 fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     let Err(error) = result else { return };
     // Said by us of what the client sent, and not the other way round.
-    let is_too_much = !error.is_remote() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
-    if (error.is_library() && !error.is_io()) || is_too_much {
+    let is_refused = !error.is_remote() && error.reason().is_some_and(is_fault_of_client);
+    if (error.is_library() && !error.is_io()) || is_refused {
         WorkerMetrics::add(&state.metrics().malformed);
     }
     tracing::debug!(
@@ -94,6 +97,18 @@ fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     );
 }
 
+/// Whether connections end for this reason by what their clients have sent.
+fn is_fault_of_client(reason: Reason) -> bool {
+    [
+        Reason::ENHANCE_YOUR_CALM,
+        Reason::PROTOCOL_ERROR,
+        Reason::COMPRESSION_ERROR,
+        Reason::FRAME_SIZE_ERROR,
+        Reason::FLOW_CONTROL_ERROR,
+    ]
+    .contains(&reason)
+}
+
 /// What to do when the time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -102,6 +117,8 @@ enum Verdict {
     ShutDown,
     /// The client does not confirm what it has been told of the server's limits.
     Unacknowledged,
+    /// The client has begun a frame that belongs to a head, and does not end that head.
+    Unfinished,
     Drop,
 }
 
@@ -125,6 +142,8 @@ struct Clock {
     retires: Option<Instant>,
     /// When it must have acknowledged the settings (RFC 9113 section 6.5.3), until it has.
     acknowledges: Option<Instant>,
+    /// When a frame that was begun must be complete.
+    completes: Option<Instant>,
     phase: Phase,
     since: Instant,
     requests: u64,
@@ -146,6 +165,7 @@ impl Clock {
             state: state.clone(),
             retires: Some(after(state.accepted, spread(age))),
             acknowledges: Some(after(now, limits.header_timeout)),
+            completes: None,
             phase: Phase::Opening,
             since: state.accepted,
             requests: 0,
@@ -159,7 +179,11 @@ impl Clock {
     }
 
     /// Looks at what the connection is doing, after it was polled.
-    fn look(&mut self) {
+    fn look(&mut self, unfinished: Option<Unfinished>) {
+        self.completes = unfinished
+            // What is half a head on an idle connection may be half of anything's on one with an upload that has paused.
+            .filter(|unfinished| unfinished.is_block || !self.state.is_busy())
+            .map(|unfinished| after(unfinished.since, self.limits().header_timeout));
         let mode = self.state.worker.mode();
         if mode != self.mode {
             self.mode = mode;
@@ -192,7 +216,7 @@ impl Clock {
 
     /// When the connection is to be looked at.
     fn due(&self) -> Instant {
-        let others = [self.retires, self.acknowledges];
+        let others = [self.retires, self.acknowledges, self.completes];
         let due = self.phase_due();
         others.into_iter().flatten().fold(due, Instant::min)
     }
@@ -235,6 +259,13 @@ impl Clock {
             self.phase = Phase::Closing;
             self.since = now;
             return Verdict::Unacknowledged;
+        }
+        let is_late = self.completes.take_if(|due| now >= *due).is_some();
+        if is_late && !matches!(self.phase, Phase::Opening | Phase::Closing) {
+            WorkerMetrics::add(&self.state.metrics().header_timeouts);
+            self.phase = Phase::Closing;
+            self.since = now;
+            return Verdict::Unfinished;
         }
         if now < self.phase_due() {
             return Verdict::Wait;

@@ -26,6 +26,8 @@ mod connection;
 mod deadlines;
 mod driver;
 mod fields;
+mod frames;
+mod hpack;
 #[cfg(test)]
 pub(crate) mod peer;
 mod ready;

@@ -22,6 +22,7 @@ use super::room::{Room, Untaken, Waiting};
 use super::streams::Ending;
 use super::tunnel::Tunnel;
 use crate::BoxError;
+use crate::exchange::grpc::{self, OwnResponse};
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
@@ -53,6 +54,7 @@ where
     let connection = record.connection.clone();
     let rules = ResponseRules::of(&head);
     let is_head = head.method == Method::HEAD;
+    let is_call = is_grpc_call(&head.method, &head.headers);
     let mut tunnel = None;
     let mut refused = None;
     let has_body = body.is_some();
@@ -66,8 +68,7 @@ where
             let body = match body {
                 Some(body) => {
                     let reader = BodyReader::new(body, said_length(&head.headers));
-                    let is_grpc = is_grpc_call(&head.method, &head.headers);
-                    RequestBody::incoming(reader, &connection, is_grpc)
+                    RequestBody::incoming(reader, &connection, is_call)
                 }
                 None => RequestBody::empty(),
             };
@@ -111,7 +112,10 @@ where
                 is_exempt: is_grpc(&head.headers),
                 uptake: body.uptake(true),
             };
-            send(head, body, respond, is_head, has_body, waiting).await
+            match is_call && head.extensions.get::<OwnResponse>().is_some() {
+                true => send_to_call(head, body, respond).await,
+                false => send(head, body, respond, is_head, has_body, waiting).await,
+            }
         }
     };
     if refused.is_some_and(|body| !body.is_end_stream()) {
@@ -178,6 +182,30 @@ where
     }
     match respond.send_response(Response::from_parts(head, ()), is_end) {
         Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
+        Ok(_) => Ending::Settled,
+        Err(_) => Ending::Reset,
+    }
+}
+
+/// Sends a response of the proxy's own to a call of gRPC, which has no use for its text.
+async fn send_to_call<B>(
+    mut head: response::Parts,
+    body: ResponseBody<B>,
+    mut respond: SendResponse<Bytes>,
+) -> Ending
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    head.status = grpc::for_call(head.status, &mut head.headers);
+    settle(&mut head.headers);
+    let sent = respond.send_response(Response::from_parts(head, ()), true);
+    // It is there already, and whole.
+    let mut body = pin!(body);
+    while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        body.as_mut().written(0, true);
+    }
+    match sent {
         Ok(_) => Ending::Settled,
         Err(_) => Ending::Reset,
     }

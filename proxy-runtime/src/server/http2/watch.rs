@@ -1,4 +1,4 @@
-//! An eye on the frames that come, for what `h2` answers without telling.
+//! An eye on the frames that come: how often a client sends what `h2` answers without telling, and what must not reach it.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -9,25 +9,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use h2::Reason;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::frames::{
+    ACK, CONTINUATION, Frames, Head, PING, PRIORITY, SETTINGS, Verdict, WINDOW_UPDATE,
+};
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::stream::ByteStream;
 
 /// What a client says before its first frame (RFC 9113 section 3.4).
 const PREFACE: usize = 24;
-
-/// A frame's head (RFC 9113 section 4.1).
-const HEAD: usize = 9;
-
-const PRIORITY: u8 = 2;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const WINDOW_UPDATE: u8 = 8;
-/// Beyond it there are types that `h2` reads over (RFC 9113 section 5.5).
-const CONTINUATION: u8 = 9;
-const ACK: u8 = 1;
 
 /// What answers a PING, and a frame's head: more than that is sent to a client that asks about data that it gets.
 const PONG_AND_HEAD: u64 = 17 + 9;
@@ -49,14 +42,29 @@ const SECOND: Duration = Duration::from_secs(1);
 /// What was noticed.
 #[derive(Debug, Default)]
 pub(super) struct Noticed {
-    /// The client sends more of some frames than it may.
-    has_flood: Cell<bool>,
+    /// Why the connection has to end.
+    end: Cell<Option<Reason>>,
+    unfinished: Cell<Option<Unfinished>>,
+}
+
+/// A frame of which a part has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unfinished {
+    pub(super) since: Instant,
+    /// It belongs to the head of a request, or to its trailer fields, before which nothing else may come.
+    pub(super) is_block: bool,
 }
 
 impl Noticed {
+    /// Why the connection has to end for what the client has sent, if it has.
     #[inline]
-    pub(super) fn has_flood(&self) -> bool {
-        self.has_flood.get()
+    pub(super) fn end(&self) -> Option<Reason> {
+        self.end.get()
+    }
+
+    /// The frame that `h2` has not been told of, since only a part of it has come.
+    pub(super) fn unfinished(&self) -> Option<Unfinished> {
+        self.unfinished.get()
     }
 }
 
@@ -64,6 +72,11 @@ impl Noticed {
 pub(super) struct Watched<T: Transport> {
     io: ConnectionIo<T>,
     watch: Watch,
+    /// What came behind the last frame that `h2` could be told of, and what it is told in its place.
+    held: Vec<u8>,
+    /// How much of `held` may be passed on, and how much of that was.
+    released: usize,
+    passed: usize,
 }
 
 impl<T: Transport> Watched<T> {
@@ -72,8 +85,7 @@ impl<T: Transport> Watched<T> {
         let noticed = Rc::<Noticed>::default();
         let watch = Watch {
             skip: PREFACE,
-            head: [0; HEAD],
-            have: 0,
+            frames: Frames::default(),
             pings: Rate::new(limits.pings_per_second, PONG_AND_HEAD),
             settings: Rate::new(limits.settings_per_second, u64::MAX),
             updates: Rate::of_updates(limits.concurrent_streams),
@@ -84,7 +96,65 @@ impl<T: Transport> Watched<T> {
             state: Arc::clone(state),
             noticed: Rc::clone(&noticed),
         };
-        (Self { io, watch }, noticed)
+        let watched = Self {
+            io,
+            watch,
+            held: Vec::new(),
+            released: 0,
+            passed: 0,
+        };
+        (watched, noticed)
+    }
+
+    /// Hands out what may be passed on; whether there was something.
+    fn hand_out(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let ready = &self.held[self.passed..self.released];
+        if ready.is_empty() {
+            return false;
+        }
+        let part = ready.len().min(buffer.remaining());
+        buffer.put_slice(&ready[..part]);
+        self.passed += part;
+        if self.passed == self.held.len() {
+            self.held = Vec::new();
+            (self.released, self.passed) = (0, 0);
+        }
+        true
+    }
+
+    /// Holds what came, but for the frames in front of it that may be passed on at once. Returns how much that is.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let mut at_once = 0;
+        let mut replaced = None;
+        if self.held.is_empty() {
+            (at_once, replaced) = self.watch.look(bytes);
+            if at_once == bytes.len() {
+                self.watch.noticed.unfinished.set(None);
+                return at_once;
+            }
+        } else {
+            self.held.drain(..self.passed);
+            self.released -= self.passed;
+            self.passed = 0;
+        }
+        self.held.extend_from_slice(&bytes[at_once..]);
+        loop {
+            if let Some((taken, with)) = replaced {
+                let place = self.released..self.released + taken;
+                self.released += with.len();
+                self.held.splice(place, with);
+            }
+            let (more, next) = self.watch.look(&self.held[self.released..]);
+            self.released += more;
+            replaced = next;
+            if replaced.is_none() {
+                break;
+            }
+        }
+        if self.released == self.held.len() {
+            self.watch.noticed.unfinished.set(None);
+        }
+        at_once
     }
 }
 
@@ -92,9 +162,7 @@ impl<T: Transport> Watched<T> {
 struct Watch {
     /// What is to be passed over before the next head.
     skip: usize,
-    head: [u8; HEAD],
-    /// How much of the head has come.
-    have: usize,
+    frames: Frames,
     pings: Rate,
     settings: Rate,
     updates: Rate,
@@ -104,25 +172,50 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self, mut bytes: &[u8]) {
+    /// Looks at what comes next. Returns how much of it may be passed on as it is, and, if so much of the rest is to be replaced,
+    /// with what.
+    fn look(&mut self, bytes: &[u8]) -> (usize, Option<(usize, Vec<u8>)>) {
+        let mut at = 0;
         loop {
-            let passed = self.skip.min(bytes.len());
+            let passed = self.skip.min(bytes.len() - at);
             self.skip -= passed;
-            bytes = &bytes[passed..];
-            let part = (HEAD - self.have).min(bytes.len());
-            if part == 0 {
-                return;
+            at += passed;
+            let rest = &bytes[at..];
+            if rest.is_empty() || self.noticed.end.get().is_some() {
+                return (at, None);
             }
-            self.head[self.have..self.have + part].copy_from_slice(&bytes[..part]);
-            self.have += part;
-            bytes = &bytes[part..];
-            if self.have == HEAD {
-                self.have = 0;
-                let [a, b, c, kind, flags, ..] = self.head;
-                self.skip = u32::from_be_bytes([0, a, b, c]) as usize;
-                self.note(kind, flags & ACK != 0);
+            let Some(head) = Head::of(rest) else {
+                self.wait(false);
+                return (at, None);
+            };
+            match self.frames.look(head, rest) {
+                Verdict::Pass(bytes) => {
+                    self.skip = bytes;
+                    self.note(head.kind, head.flags & ACK != 0);
+                }
+                Verdict::Wait { is_block } => {
+                    self.wait(is_block);
+                    return (at, None);
+                }
+                Verdict::Replace { taken, with } => return (at, Some((taken, with))),
+                Verdict::End(reason) => {
+                    self.noticed.end.set(Some(reason));
+                    return (at, None);
+                }
             }
+            // The next one has all its time.
+            self.noticed.unfinished.set(None);
         }
+    }
+
+    fn wait(&self, is_block: bool) {
+        let since = match self.noticed.unfinished.get() {
+            Some(unfinished) => unfinished.since,
+            None => Instant::now(),
+        };
+        self.noticed
+            .unfinished
+            .set(Some(Unfinished { since, is_block }));
     }
 
     fn note(&mut self, kind: u8, is_answer: bool) {
@@ -139,7 +232,7 @@ impl Watch {
         };
         let written = self.state.written.load(Relaxed);
         if rate.is_exceeded(written) {
-            self.noticed.has_flood.set(true);
+            self.noticed.end.set(Some(Reason::ENHANCE_YOUR_CALM));
         }
     }
 }
@@ -202,12 +295,28 @@ impl<T: Transport> AsyncRead for Watched<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // `h2` looks with all that it does, and mostly in vain.
-        ready!(this.io.poll_readable(cx))?;
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
-        this.watch.look(&buffer.filled()[before..]);
-        Poll::Ready(Ok(()))
+        loop {
+            if this.hand_out(buffer) {
+                return Poll::Ready(Ok(()));
+            }
+            if this.watch.noticed.end.get().is_some() {
+                // The connection ends in this turn.
+                return Poll::Pending;
+            }
+            // `h2` looks with all that it does, and mostly in vain.
+            ready!(this.io.poll_readable(cx))?;
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
+            let came = &buffer.filled()[before..];
+            if came.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            let at_once = this.take(came);
+            buffer.set_filled(before + at_once);
+            if at_once > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 }
 

@@ -20,6 +20,7 @@ fn context(zone: Option<&str>) -> Arc<PickContext> {
         zone: zone.map(Into::into),
         random: Random::seeded(1),
         loop_guard: None,
+        unreachable: None,
     })
 }
 

@@ -1,9 +1,15 @@
 //! Origins that fail, and what clients see of it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use discovery_core::{Unreachable, UnreachableClusters};
+use futures_util::FutureExt;
+use proxy_runtime::Proxy;
+use serde_json::json;
 use testkit::client::{ClientError, Connection};
 use testkit::faults;
+use testkit::origin::Origin;
 use testkit::raw::{RawClient, RawOrigin};
 
 use crate::forward::front::{Front, config_with, h2c};
@@ -61,6 +67,42 @@ async fn a_dead_origin_is_502() {
     front.settled().await;
     assert_eq!(front.errors("Request"), 2);
     assert_eq!(front.destination(0).connect_failures, 2);
+}
+
+/// What requests do not get through to is reported, over every protocol, and what they get through to is not.
+#[tokio::test]
+async fn clusters_that_cannot_be_reached_are_reported() {
+    let (port, origin) = (faults::RefusingPort::new(), Origin::builder().start_echo());
+    let (dead, alive) = (port.url(), origin.url());
+    for (addresses, seen) in [
+        (vec![&*dead], Some((Unreachable::Destination, 502))),
+        (vec![&*dead, &*alive], Some((Unreachable::Destination, 200))),
+        (vec![], Some((Unreachable::Cluster, 503))),
+        (vec![&*alive], None),
+    ] {
+        let reported = Arc::new(UnreachableClusters::new());
+        let proxy = Proxy::builder().unreachable(Arc::clone(&reported));
+        let config = config_with(
+            &addresses,
+            &json!({ "LoadBalancingPolicy": "FirstAlphabetical" }),
+        );
+        let front = Front::build(&config, Origin::builder(), proxy);
+        for mut client in clients(&front).await {
+            let answer = client.get("/").await.unwrap();
+            let next = reported.next().now_or_never();
+            match seen {
+                Some((seen, status)) => {
+                    assert_eq!(answer.status, status);
+                    assert_eq!(next.unwrap(), [("c".into(), seen)]);
+                }
+                None => {
+                    assert_eq!(answer.status, 200);
+                    assert_eq!(next, None);
+                }
+            }
+        }
+        front.settled().await;
+    }
 }
 
 #[tokio::test]

@@ -99,3 +99,60 @@ async fn over_http2_calls_of_grpc_may_be_silent() {
         }
     }
 }
+
+/// "gRPC over HTTP2": what the proxy says itself is a status of gRPC, whichever way the call has taken.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn what_the_proxy_answers_itself_is_in_the_words_of_grpc() {
+    use bytes::Bytes;
+    use http::{HeaderName, HeaderValue};
+
+    use crate::server::streams::{Client, get, post};
+
+    // It closes each connection without an answer.
+    let origin = testkit::raw::RawOrigin::script(|mut connection| async move {
+        connection.close();
+        Ok(())
+    });
+    let proxy = proxy(
+        &origin,
+        &json!({ "Match": { "Path": "/known/{**rest}" } }),
+        "",
+    );
+    for serve in [as_bytes_within, over_types_within] {
+        let server = serve(&proxy, limits().with_body_bytes(3));
+        let mut client = Client::connect(server.local_addrs()[0]).await;
+        for (path, length, status, message) in [
+            ("/known/service", None, "14", "502 Bad Gateway"),
+            ("/unknown", None, "12", "404 Not Found"),
+            ("/known/..;/service", None, "13", "400 Bad Request"),
+            ("/known/large", Some("4"), "8", "413 Payload Too Large"),
+        ] {
+            let mut call = post(path);
+            let fields = [
+                ("content-type", "application/grpc+proto"),
+                ("te", "trailers"),
+            ];
+            for (name, value) in fields
+                .into_iter()
+                .chain(length.map(|l| ("content-length", l)))
+            {
+                let name = HeaderName::from_static(name);
+                let value = HeaderValue::from_static(value);
+                call.headers_mut().insert(name, value);
+            }
+            let body = length.map(|_| Bytes::from_static(b"body"));
+            let answer = testkit::time::guarded(path, client.send(call, body, None)).await;
+            let answer = answer.unwrap();
+            assert_eq!(answer.status, 200, "{path}");
+            assert_eq!(answer.fields["grpc-status"], status, "{path}");
+            assert_eq!(answer.fields["grpc-message"], message, "{path}");
+            assert_eq!(answer.fields["content-type"], "application/grpc");
+            assert_eq!(answer.body, b"", "{path}");
+        }
+        // Others have a status of HTTP.
+        let answer = client.send(get("/unknown"), None, None).await.unwrap();
+        assert_eq!(answer.status, 404);
+        assert!(!answer.fields.contains_key("grpc-status"));
+    }
+}

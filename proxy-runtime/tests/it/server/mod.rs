@@ -5,6 +5,7 @@
 
 mod bytes;
 mod drain;
+mod explained;
 mod filtered;
 mod grpc;
 #[cfg(feature = "http2")]

@@ -1,4 +1,4 @@
-//! The checked-in cost of the build, in units of a few crates whose source does not change here.
+//! The checked-in cost of the build. Machines differ in speed: crates of the registry, which do not change here, tell by how much.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,70 +7,72 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::timings::Timings;
-
-/// Crates that every build here needs, of different kinds: macros, generics, plain code.
-const REFERENCE: [&str; 5] = ["hyper", "regex-automata", "rustix", "syn", "tokio"];
+use super::compiler::Seconds;
 
 /// The growth at which the check fails.
 const GROWTH: f64 = 1.10;
 
-/// Crates below this share of the reference are not listed.
-const LEAST: f64 = 0.02;
+/// Packages below this many seconds are not listed one by one: their figures would be noise.
+const LEAST: f64 = 1.0;
 
-/// The number of crates named when a build costs too much.
+/// The number of packages named when a build costs too much.
 const NAMED: usize = 5;
 
-/// Costs relative to the sum of [`REFERENCE`].
+/// Processor seconds by package.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Baseline {
-    total: f64,
-    crates: BTreeMap<String, f64>,
+    /// Members of the workspace.
+    ours: BTreeMap<String, f64>,
+    /// Packages of the registry.
+    others: BTreeMap<String, f64>,
 }
 
 impl Baseline {
-    /// The costs of a measured build.
-    ///
-    /// # Errors
-    ///
-    /// A reference crate is not part of the build.
-    pub(super) fn of(timings: &Timings) -> Result<Self, String> {
-        let mut reference = 0.0;
-        for name in REFERENCE {
-            reference += timings.seconds(name).ok_or_else(|| {
-                format!("the build has no crate `{name}`: choose another reference")
-            })?;
-        }
-        let crates = timings
+    /// The costs of a measured build, given the names of the workspace's members.
+    pub(super) fn of(seconds: &Seconds, members: &[&str]) -> Self {
+        let (ours, others) = seconds
             .by_cost()
             .into_iter()
-            .map(|(name, seconds)| (name.to_owned(), rounded(seconds / reference)))
-            .filter(|(_, share)| *share >= LEAST)
-            .collect();
-        Ok(Self {
-            total: rounded(timings.total() / reference),
-            crates,
-        })
+            .filter(|(_, seconds)| *seconds >= LEAST)
+            .map(|(name, seconds)| (name.to_owned(), (seconds * 10.0).round() / 10.0))
+            .partition(|(name, _)| members.contains(&name.as_str()));
+        Self { ours, others }
     }
 
     /// Compares a measured build with this one: a note, or the reason why it costs too much.
+    ///
+    /// A package that this build did not compile counts on neither side: it was there already, or is not needed any more.
     pub(super) fn judge(&self, measured: &Self) -> Result<String, String> {
-        let growth = measured.total / self.total;
-        let percent = (growth - 1.0) * 100.0;
-        let all = format!("all crates cost {percent:+.1} % of the baseline");
-        if growth <= GROWTH {
-            return Ok(all);
+        let both = |name: &str| Some((*self.others.get(name)?, *measured.others.get(name)?));
+        let (before, after) = measured
+            .others
+            .keys()
+            .filter_map(|name| both(name))
+            .fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+        if before == 0.0 || after == 0.0 {
+            return Err("no package of the registry was compiled: nothing to compare with".into());
         }
-        let mut grown: Vec<_> = measured
-            .crates
-            .iter()
-            .map(|(name, share)| (name, share - self.crates.get(name).unwrap_or(&0.0)))
-            .collect();
+        let speed = after / before;
+        let mut expected = 0.0;
+        let mut total = 0.0;
+        let mut grown = Vec::new();
+        for (name, seconds) in measured.ours.iter().chain(&measured.others) {
+            let before = self.ours.get(name).or_else(|| self.others.get(name));
+            let before = before.unwrap_or(&0.0) * speed;
+            expected += before;
+            total += seconds;
+            grown.push((name, seconds - before));
+        }
+        let growth = total / expected;
+        let percent = (growth - 1.0) * 100.0;
+        if growth <= GROWTH {
+            return Ok(format!("all crates cost {percent:+.1} % of the baseline"));
+        }
         grown.sort_by(|a, b| b.1.total_cmp(&a.1));
         let mut why = format!("the build costs {percent:.1} % more than its baseline. Most grew:");
         for (name, more) in grown.into_iter().take(NAMED) {
-            let _ = write!(why, " {name} {:+.1} %,", more / self.total * 100.0);
+            let _ = write!(why, " {name} {:+.1} %,", more / expected * 100.0);
         }
         let _ = write!(
             why,
@@ -84,15 +86,15 @@ impl fmt::Display for Baseline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "# The cost of a cold release build, in units of the sum of: {}.\n\
-             # `cargo xtask bench build` compares with this and fails when the total grows by a tenth;\n\
-             # `cargo xtask bench build --renew` writes it.\n\n\
-             total = {:?}\n\n[crates]",
-            REFERENCE.join(", "),
-            self.total
+            "# Processor seconds of the compiler in a cold build of all members with all features, tests not counted.\n\
+             # `cargo xtask bench build` compares with this, by the speed of the packages that are not ours, and fails when the\n\
+             # sum grows by a tenth; `cargo xtask bench build --renew` writes it."
         )?;
-        for (name, share) in &self.crates {
-            writeln!(f, "{name} = {share:?}")?;
+        for (table, costs) in [("ours", &self.ours), ("others", &self.others)] {
+            writeln!(f, "\n[{table}]")?;
+            for (name, seconds) in costs {
+                writeln!(f, "{name} = {seconds:?}")?;
+            }
         }
         Ok(())
     }
@@ -106,51 +108,61 @@ impl FromStr for Baseline {
     }
 }
 
-/// Three decimals: more would be noise in a file that people compare.
-fn rounded(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn built(ours: f64) -> Baseline {
-        let reference = REFERENCE.map(|name| (name, 2.0));
-        let all: Vec<_> = reference.into_iter().chain([("ours", ours)]).collect();
-        Baseline::of(&Timings::of(&all)).expect("every reference crate is there")
+    fn built(seconds: &[(&str, f64)]) -> Baseline {
+        Baseline::of(&Seconds::of(seconds), &["ours", "new"])
+    }
+
+    fn before() -> Baseline {
+        built(&[("ours", 10.0), ("syn", 4.0), ("tokio", 6.0), ("tiny", 0.1)])
     }
 
     #[test]
     fn a_slower_machine_changes_nothing() {
-        let slower = REFERENCE.map(|name| (name, 6.0));
-        let slower: Vec<_> = slower.into_iter().chain([("ours", 30.0)]).collect();
-        let slower = Baseline::of(&Timings::of(&slower)).expect("every reference crate is there");
-        assert_eq!(slower, built(10.0));
+        let slower = built(&[("ours", 30.0), ("syn", 12.0), ("tokio", 18.0)]);
+        let note = before().judge(&slower).expect("nothing has grown");
+        assert!(note.contains("+0.0 %"), "{note}");
     }
 
     #[test]
-    fn growth_by_more_than_a_tenth_fails_and_names_the_crate() {
-        let before = built(10.0);
-        assert!(before.judge(&built(11.9)).is_ok());
-        assert!(before.judge(&built(5.0)).is_ok());
-        let why = before
-            .judge(&built(12.5))
-            .expect_err("it has grown by 12.5 %");
+    fn growth_by_more_than_a_tenth_fails_and_names_the_package() {
+        let with = |ours| built(&[("ours", ours), ("syn", 4.0), ("tokio", 6.0)]);
+        assert!(before().judge(&with(11.9)).is_ok());
+        assert!(before().judge(&with(5.0)).is_ok());
+        let why = before().judge(&with(12.5)).unwrap_err();
         assert!(why.contains("12.5 % more"), "{why}");
         assert!(why.contains("Most grew: ours +12.5 %"), "{why}");
     }
 
     #[test]
-    fn a_missing_reference_is_an_error() {
-        let error =
-            Baseline::of(&Timings::of(&[("ours", 1.0)])).expect_err("nothing to compare with");
-        assert!(error.contains("`hyper`"), "{error}");
+    fn a_new_package_is_growth_whoever_made_it() {
+        let rest = [("ours", 10.0), ("syn", 4.0), ("tokio", 6.0)];
+        for name in ["new", "prost"] {
+            let all: Vec<_> = rest.into_iter().chain([(name, 3.0)]).collect();
+            let why = before().judge(&built(&all)).unwrap_err();
+            assert!(why.contains(&format!("Most grew: {name} +15.0 %")), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_package_that_was_there_already_does_not_hide_growth() {
+        let why = before()
+            .judge(&built(&[("ours", 12.5), ("tokio", 6.0)]))
+            .unwrap_err();
+        assert!(why.contains("15.6 % more"), "{why}");
+    }
+
+    #[test]
+    fn nothing_to_compare_with_is_an_error() {
+        assert!(before().judge(&built(&[("ours", 1.0)])).is_err());
     }
 
     #[test]
     fn the_file_is_read_as_it_is_written() {
-        let baseline = built(10.0);
+        let baseline = before();
         assert_eq!(baseline.to_string().parse::<Baseline>(), Ok(baseline));
     }
 }

@@ -1,35 +1,29 @@
-//! `cargo xtask bench build`: the time that a cold release build takes, crate by crate, compared with a checked-in baseline.
-//!
-//! Machines differ in speed, and one machine differs from hour to hour. So the sum of all crates is divided by the time of a
-//! few crates from the registry that are part of the same build. The check fails when that ratio grows by a tenth.
+//! `cargo xtask bench build`: the processor time that a cold build takes, package by package, compared with a checked-in baseline.
 
 mod baseline;
+mod compiler;
 mod table;
-mod timings;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
+use crate::checks::{LIMIT, show};
 use crate::process::Invocation;
 use crate::steps::Outcome;
+use crate::test;
 use crate::workspace::Workspace;
 
 use self::baseline::Baseline;
-use self::timings::Timings;
+use self::compiler::Log;
 
-/// The release build that is measured: the gateway, and the program that measures requests.
-pub(super) const BUILD: &str = "build --release --package proxy-gateway --package bench-peers";
+pub(crate) use self::compiler::{Seconds, stand_in};
 
 /// The baseline, relative to the root of the workspace.
 const BASELINE: &str = "benches/build.toml";
 
 /// The page with the table of costs, relative to the root of the workspace.
 const PAGE: &str = "CONTRIBUTING.md";
-
-/// The limit for a build that hangs.
-const LIMIT: Duration = Duration::from_secs(40 * 60);
 
 #[derive(Default, clap::Args)]
 pub(crate) struct Options {
@@ -41,83 +35,89 @@ pub(crate) struct Options {
 pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     let workspace = Workspace::load()?;
     std::env::set_current_dir(workspace.root())?;
-    // A directory of its own: units that are already built cost nothing and would hide the rest.
+    // A directory of its own: packages that are already built cost nothing and would hide the rest.
     let target = workspace.target_directory().join("build-cost");
     if target.exists() {
         fs::remove_dir_all(&target)?;
     }
-    let measured = measure(&target);
+    let command = test::build_command().arg("--target-dir").arg(&target);
+    let measured = watch(command, &target);
     fs::remove_dir_all(&target)?;
-    let timings = match measured? {
-        Ok(timings) => timings,
-        Err(why) => {
-            eprintln!("xtask: {why}");
-            return Ok(ExitCode::FAILURE);
-        }
+    let (outcome, seconds) = measured?;
+    let Some(seconds) = seconds else {
+        eprintln!("xtask: nothing was measured: {outcome:?}");
+        return Ok(ExitCode::FAILURE);
     };
-    let baseline = Baseline::of(&timings)?;
-    print!("{}", table::text(&timings));
     if options.renew {
+        print!("{}", table::text(&seconds));
+        let baseline = Baseline::of(&seconds, &members(&workspace));
         fs::write(BASELINE, baseline.to_string())?;
         let page = fs::read_to_string(PAGE)?;
-        fs::write(PAGE, table::renew(&page, &timings)?)?;
+        fs::write(PAGE, table::renew(&page, &seconds)?)?;
         println!("written: {BASELINE}, {PAGE}");
         return Ok(ExitCode::SUCCESS);
     }
-    match compare(&baseline)? {
-        Ok(note) => {
-            println!("{note}");
-            Ok(ExitCode::SUCCESS)
+    Ok(match step(&workspace, Some(&seconds))? {
+        Outcome::Passed { note } => {
+            println!("{}", note.unwrap_or_default());
+            ExitCode::SUCCESS
         }
-        Err(why) => {
+        Outcome::Failed { why, .. } | Outcome::Skipped { why } => {
             eprintln!("xtask: {why}");
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
-    }
-}
-
-/// A step of `cargo xtask ci`. Builds in the usual target directory, so that later steps use the programs.
-pub(crate) fn step(workspace: &Workspace) -> crate::Result<Outcome> {
-    let target = workspace.target_directory();
-    let failed = |why| Outcome::Failed {
-        why,
-        repeat: vec![Invocation::cargo("xtask bench build").to_string()],
-    };
-    if target.join("release").exists() {
-        let why = "there are programs already: only a cold build can be measured".to_owned();
-        return Ok(Outcome::Skipped { why });
-    }
-    let timings = match measure(target)? {
-        Ok(timings) => timings,
-        Err(why) => return Ok(failed(why)),
-    };
-    print!("{}", table::text(&timings));
-    Ok(match compare(&Baseline::of(&timings)?)? {
-        Ok(note) => Outcome::Passed { note: Some(note) },
-        Err(why) => failed(why),
     })
 }
 
-/// Builds into `target` and reads the report; the inner error is a build that fails.
-fn measure(target: &Path) -> crate::Result<Result<Timings, String>> {
-    let build = Invocation::cargo(BUILD)
-        .args(["--timings", "--target-dir"])
-        .arg(target);
-    println!("{build}");
-    let built = build.show(LIMIT)?;
-    if !built.is_success() {
-        return Ok(Err(format!("the build failed: {built}")));
-    }
-    let report: PathBuf = target.join("cargo-timings").join("cargo-timing.html");
-    let report = fs::read_to_string(&report)
-        .map_err(|error| format!("cargo wrote no report at {}: {error}", report.display()))?;
-    Ok(Ok(Timings::read(&report)?))
+/// Compiles all tests and programs, as a step of `cargo xtask ci`, and measures it where that is possible.
+pub(crate) fn build(workspace: &Workspace) -> crate::Result<(Outcome, Option<Seconds>)> {
+    watch(test::build_command(), workspace.target_directory())
 }
 
-/// The comparison with the checked-in baseline: a note, or the reason why the build costs too much.
-fn compare(measured: &Baseline) -> crate::Result<Result<String, String>> {
+/// Judges what the step `build` has measured.
+pub(crate) fn step(workspace: &Workspace, seconds: Option<&Seconds>) -> crate::Result<Outcome> {
+    let skipped = |why: &str| Outcome::Skipped {
+        why: why.to_owned(),
+    };
+    let Some(seconds) = seconds else {
+        return Ok(skipped("no build was measured"));
+    };
+    let libraries = workspace.published_libraries();
+    if let Some(library) = libraries.iter().find(|library| !seconds.has(library)) {
+        let why = format!("{library} was there already: only a cold build can be measured");
+        return Ok(skipped(&why));
+    }
+    let members = members(workspace);
+    print!("{}", table::text(seconds));
     let before: Baseline = fs::read_to_string(BASELINE)
         .map_err(|error| format!("{BASELINE}: {error}"))?
         .parse()?;
-    Ok(before.judge(measured))
+    Ok(match before.judge(&Baseline::of(seconds, &members)) {
+        Ok(note) => Outcome::Passed { note: Some(note) },
+        Err(why) => Outcome::Failed {
+            why,
+            repeat: vec![Invocation::cargo("xtask bench build").to_string()],
+        },
+    })
+}
+
+/// Runs a build that logs its compilers in `directory`. Only Linux says what they took.
+fn watch(command: Invocation, directory: &Path) -> crate::Result<(Outcome, Option<Seconds>)> {
+    if !cfg!(target_os = "linux") {
+        return Ok((show(&[command])?, None));
+    }
+    let log = Log::begin(directory)?;
+    println!("{command}");
+    let ended = log.watch(command.clone()).show(LIMIT)?;
+    let seconds = log.end()?;
+    if ended.is_success() {
+        return Ok((Outcome::PASSED, Some(seconds)));
+    }
+    let why = ended.to_string();
+    let repeat = vec![command.to_string()];
+    Ok((Outcome::Failed { why, repeat }, None))
+}
+
+fn members(workspace: &Workspace) -> Vec<&str> {
+    workspace.package_names().collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::timings::Timings;
+use super::compiler::Seconds;
 
 /// The lines that enclose the table in the page.
 const BEGIN: &str = "<!-- build costs: written by `cargo xtask bench build --renew` -->";
@@ -12,8 +12,8 @@ const END: &str = "<!-- end of build costs -->";
 const LEAST_SECONDS: f64 = 3.0;
 
 /// Rows of the table: each expensive crate, and the sum of the others.
-fn rows(timings: &Timings) -> Vec<(String, f64)> {
-    let (dear, cheap): (Vec<_>, Vec<_>) = timings
+fn rows(seconds: &Seconds) -> Vec<(String, f64)> {
+    let (dear, cheap): (Vec<_>, Vec<_>) = seconds
         .by_cost()
         .into_iter()
         .partition(|(_, seconds)| *seconds >= LEAST_SECONDS);
@@ -23,14 +23,17 @@ fn rows(timings: &Timings) -> Vec<(String, f64)> {
         .collect();
     let rest = cheap.iter().map(|(_, seconds)| seconds).sum();
     rows.push((format!("{} others", cheap.len()), rest));
-    rows.push((format!("all {} crates", timings.crates()), timings.total()));
+    rows.push((
+        format!("all {} crates", seconds.packages()),
+        seconds.total(),
+    ));
     rows
 }
 
 /// The table for a terminal.
-pub(super) fn text(timings: &Timings) -> String {
+pub(super) fn text(seconds: &Seconds) -> String {
     let mut text = String::new();
-    for (name, seconds) in rows(timings) {
+    for (name, seconds) in rows(seconds) {
         let _ = writeln!(text, "{seconds:>8.1} s  {name}");
     }
     text
@@ -41,12 +44,12 @@ pub(super) fn text(timings: &Timings) -> String {
 /// # Errors
 ///
 /// The page lacks a mark.
-pub(super) fn renew(page: &str, timings: &Timings) -> Result<String, String> {
+pub(super) fn renew(page: &str, seconds: &Seconds) -> Result<String, String> {
     let missing = |mark| format!("the page lacks the line `{mark}`");
     let (before, rest) = page.split_once(BEGIN).ok_or_else(|| missing(BEGIN))?;
     let (_, after) = rest.split_once(END).ok_or_else(|| missing(END))?;
     let mut table = String::from("| crate | seconds |\n|---|--:|\n");
-    for (name, seconds) in rows(timings) {
+    for (name, seconds) in rows(seconds) {
         let _ = writeln!(table, "| {name} | {seconds:.1} |");
     }
     Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
@@ -58,18 +61,18 @@ mod tests {
 
     #[test]
     fn cheap_crates_share_a_row() {
-        let timings = Timings::of(&[("a", 1.0), ("b", 1.25), ("c", 40.0)]);
+        let seconds = Seconds::of(&[("a", 1.0), ("b", 1.25), ("c", 40.0)]);
         assert_eq!(
-            text(&timings),
+            text(&seconds),
             "    40.0 s  `c`\n     2.2 s  2 others\n    42.2 s  all 3 crates\n"
         );
     }
 
     #[test]
     fn only_the_table_is_replaced() {
-        let timings = Timings::of(&[("c", 40.0)]);
+        let seconds = Seconds::of(&[("c", 40.0)]);
         let page = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
-        let renewed = renew(&page, &timings).expect("both marks are there");
+        let renewed = renew(&page, &seconds).expect("both marks are there");
         assert!(
             renewed.starts_with(&format!("head\n{BEGIN}\n")),
             "{renewed}"
@@ -79,6 +82,6 @@ mod tests {
             renewed.contains("| `c` | 40.0 |") && !renewed.contains("old"),
             "{renewed}"
         );
-        assert!(renew("no marks", &timings).is_err());
+        assert!(renew("no marks", &seconds).is_err());
     }
 }

@@ -32,7 +32,7 @@ const UNPUBLISHED: [&str; 10] = [
     "examples",
     "benches",
     "bench-peers",
-    "fuzz",
+    "fuzz-targets",
     "xds-types-generator",
 ];
 
@@ -76,7 +76,8 @@ fn knows(package: &str) -> Option<Knows> {
             Optional("program-kit"),
             Development("servicefabric-emulator"),
         ]),
-        "proxy-gateway" | "demo" | "examples" | "tours" | "benches" | "bench-peers" => Knows::All,
+        "proxy-gateway" | "demo" | "examples" | "tours" | "benches" | "bench-peers"
+        | "fuzz-targets" => Knows::All,
         "xds-types" | "xds-types-generator" | "testkit" | "xtask" => Knows::Only(&[]),
         "azure-loadbalancer" => Knows::Only(&[
             Optional("proxy-model"),

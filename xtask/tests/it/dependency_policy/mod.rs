@@ -1,6 +1,7 @@
 //! DESIGN.md says why each dependency is there. What may come in at all is in `deny.toml`, which cargo-deny holds.
 
 mod explained;
+mod packages;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,4 +17,17 @@ fn the_design_says_why_each_dependency_is_there() {
     let read = |name: &str| fs::read_to_string(root().join(name)).expect("it is committed");
     let complaints = explained::complaints(&read("Cargo.toml"), &read("DESIGN.md"));
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn small_examples_and_the_demo_are_few_packages_and_no_gateway_has_an_emulator() {
+    // Who tries an example waits for all of them.
+    assert!(packages::compiled_for("examples", &[]).len() <= 120);
+    assert!(packages::compiled_for("demo", &[]).len() <= 140);
+    let gateway = packages::compiled_for("proxy-gateway", &[]);
+    assert!(
+        !gateway
+            .iter()
+            .any(|package| package.starts_with("servicefabric-emulator "))
+    );
 }

@@ -9,8 +9,8 @@ use super::client::{End, Received};
 use super::message::{Message, head};
 use super::scene::{Answer, Content, Expected, Scene};
 use super::transport::Read;
-use crate::forward::ForwardErrorKind;
-use crate::observe::{ErrorCounters, SeriesTable};
+use crate::forward::{ForwardErrorKind, Side};
+use crate::observe::{ErrorCounters, RecentFailures, SeriesTable};
 use crate::server::AccessRecord;
 use crate::server::Outcome;
 use crate::server::metrics::ServerCounts;
@@ -42,6 +42,7 @@ pub(super) struct Cluster {
     series: String,
     requests: u64,
     destination_errors: String,
+    failing: String,
     responses: String,
     sent: u64,
     received: u64,
@@ -66,6 +67,7 @@ impl Cluster {
             series: series(&state.live().metrics().requests),
             requests: metrics.requests(),
             destination_errors: errors(last),
+            failing: failing(&metrics.failures),
             responses: responses.join(" "),
             sent: metrics.bytes_sent(),
             received: metrics.bytes_received(),
@@ -81,6 +83,15 @@ fn errors(counters: &ErrorCounters) -> String {
         _ => format!("{count} {kind}"),
     });
     errors.collect::<Vec<_>>().join(" ")
+}
+
+/// What counts in the verdict, and the latest kind of it.
+fn failing(failures: &RecentFailures) -> String {
+    match (failures.total(), failures.kind()) {
+        (1, Some(kind)) => kind.as_str().to_owned(),
+        (0, None) => String::new(),
+        (count, kind) => format!("{count}, the last {kind:?}"),
+    }
 }
 
 /// The series that were counted, by status.
@@ -136,6 +147,7 @@ impl Seen {
             ("errors", cluster.errors.clone()),
             ("requests", cluster.requests.to_string()),
             ("destination errors", cluster.destination_errors.clone()),
+            ("failing", cluster.failing.clone()),
             ("refused", cluster.refused.clone()),
             ("responses", cluster.responses.clone()),
             ("sent", cluster.sent.to_string()),
@@ -310,6 +322,8 @@ impl Scene {
             "" => error.clone(),
             refused => format!("{refused} {error}").trim_end().to_owned(),
         };
+        let is_its_fault = |kind: &ForwardErrorKind| kind.side() == Side::Destination;
+        let failing = named(expected.error.filter(is_its_fault));
         let log_error = match (expected.logged, expected.answer) {
             (Some((_, error)), _) => named(error),
             (None, Answer::Left(_) | Answer::Reset | Answer::Dropped(_)) => String::new(),
@@ -322,6 +336,7 @@ impl Scene {
             ("errors", errors),
             ("requests", "1".to_owned()),
             ("destination errors", error),
+            ("failing", failing),
             ("refused", expected.refused.to_owned()),
             (
                 "responses",

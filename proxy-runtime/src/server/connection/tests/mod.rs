@@ -6,6 +6,8 @@ mod http1;
 #[cfg(feature = "http2")]
 mod http2;
 mod log;
+#[cfg(feature = "http2")]
+mod malformed_streams;
 mod memory;
 mod pace;
 mod pipelined;

@@ -1,0 +1,166 @@
+//! All that a reconciliation will write, if nobody else writes meanwhile.
+
+use std::collections::BTreeSet;
+
+use serde::{Serialize, Serializer};
+
+use super::memory::Memory;
+use super::{
+    Action, Deferred, Edge, Orphan, Plan, Request, ServiceOutcome, Snapshot, Warning, plan_request,
+    simulate,
+};
+use crate::config::Config;
+use crate::node::Node;
+use crate::service::{Service, ServiceKey};
+
+/// All that a reconciliation will write, if nobody else writes meanwhile: one plan after the other, each made for what is there
+/// once the one before it is carried out. Addresses that the resource manager chooses are texts that say whose they will be.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Forecast {
+    /// The plans that have something to write.
+    pub stages: Vec<Plan>,
+    /// The plan after them: what is left, and what cannot be.
+    pub end: Plan,
+}
+
+/// What will be written so that `services` are reachable on `nodes`, given that `current` is there, in at most `rounds` rounds.
+pub fn forecast(
+    config: &Config,
+    services: &[Service],
+    nodes: &[Node],
+    current: &Snapshot,
+    rounds: u32,
+) -> Forecast {
+    let (request, memory) = (Request::EVERYTHING, Memory::default());
+    from(
+        config,
+        &request,
+        services,
+        nodes,
+        current.clone(),
+        memory,
+        rounds,
+    )
+}
+
+/// The same, by somebody who remembers which addresses were the cluster's.
+pub(crate) fn from(
+    config: &Config,
+    request: &Request,
+    services: &[Service],
+    nodes: &[Node],
+    mut snapshot: Snapshot,
+    mut memory: Memory,
+    rounds: u32,
+) -> Forecast {
+    let mut stages = Vec::new();
+    loop {
+        let request = Request {
+            once_ours: memory.addresses().clone(),
+            ..request.clone()
+        };
+        let plan = plan_request(config, &request, services, nodes, &snapshot);
+        memory.remember(config, services, nodes, &plan, &snapshot);
+        if plan.actions.is_empty() || stages.len() >= rounds as usize {
+            return Forecast { stages, end: plan };
+        }
+        for action in &plan.actions {
+            simulate::apply(&mut snapshot, &action.operation);
+        }
+        stages.push(plan);
+    }
+}
+
+impl Forecast {
+    fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.stages.iter().chain([&self.end])
+    }
+
+    /// All writes in their order, each with the number of its stage, from 1 on. All of a stage are over before the next begins.
+    pub fn actions(&self) -> impl Iterator<Item = (usize, &Action)> {
+        let stages = (1..).zip(&self.stages);
+        stages.flat_map(|(number, stage)| stage.actions.iter().map(move |action| (number, action)))
+    }
+
+    /// Which write of [`Self::actions`] must have succeeded before which other of its stage is begun.
+    pub fn edges(&self) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        let mut first = 0;
+        for stage in &self.stages {
+            edges.extend(stage.edges.iter().map(|edge| Edge {
+                before: first + edge.before,
+                after: first + edge.after,
+                why: edge.why,
+            }));
+            first += stage.actions.len();
+        }
+        edges
+    }
+
+    /// How each service fares: where it is reached now, and what keeps it from having what it asks for in the end.
+    pub fn services(&self) -> impl Iterator<Item = (&ServiceKey, ServiceOutcome)> {
+        let now = &self.stages.first().unwrap_or(&self.end).services;
+        self.end.services.iter().map(move |(key, end)| {
+            let mut outcome = now.get(key).unwrap_or(end).clone();
+            outcome.error.clone_from(&end.error);
+            outcome.load_balancer.clone_from(&end.load_balancer);
+            (key, outcome)
+        })
+    }
+
+    /// What is odd at any stage, once each.
+    pub fn warnings(&self) -> BTreeSet<&Warning> {
+        self.plans().flat_map(|plan| &plan.warnings).collect()
+    }
+
+    /// What belongs to no service now.
+    pub fn orphans(&self) -> &[Orphan] {
+        &self.stages.first().unwrap_or(&self.end).orphans
+    }
+
+    /// What is left after all stages.
+    pub fn left(&self) -> Vec<Deferred> {
+        let unwritten = self.end.actions.iter().map(|action| Deferred {
+            service: action.services.first().cloned(),
+            what: format!("{} is not written", action.operation),
+        });
+        unwritten.chain(self.end.deferred.iter().cloned()).collect()
+    }
+}
+
+/// As one plan, each of whose actions has the number of its stage.
+impl Serialize for Forecast {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Staged<'a> {
+            stage: usize,
+            #[serde(flatten)]
+            action: &'a Action,
+        }
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Document<'a> {
+            actions: Vec<Staged<'a>>,
+            edges: Vec<Edge>,
+            services: std::collections::BTreeMap<&'a ServiceKey, ServiceOutcome>,
+            deferred: Vec<Deferred>,
+            warnings: BTreeSet<&'a Warning>,
+            orphans: &'a [Orphan],
+            pools_kept: bool,
+        }
+        let actions = self.actions();
+        Document {
+            actions: actions
+                .map(|(stage, action)| Staged { stage, action })
+                .collect(),
+            edges: self.edges(),
+            services: self.services().collect(),
+            deferred: self.left(),
+            warnings: self.warnings(),
+            orphans: self.orphans(),
+            pools_kept: self.end.pools_kept,
+        }
+        .serialize(serializer)
+    }
+}

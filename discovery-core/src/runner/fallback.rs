@@ -1,0 +1,132 @@
+//! What serves of a service that is described wrongly: its last good rules, with the destinations that it has now.
+//!
+//! Destinations are no configuration. Instances move while nobody corrects a label, and yesterday's addresses lead
+//! nowhere, or to somebody else.
+
+use std::sync::Arc;
+
+use proxy_model::Problems;
+use proxy_model::config::ProxyConfig;
+
+use super::evaluate::{Evaluation, Evaluator};
+use super::registry::{Evaluated, Good};
+use super::validation::Question;
+use crate::contain::contained_call;
+use crate::discovery::{DiscoveredService, LabelledService, Labels, ServiceContent};
+use crate::endpoints::with_destinations;
+use crate::labels::Parsed;
+
+impl Evaluator {
+    /// Gives each service that may have to serve by its last good rules these rules with its current destinations.
+    /// Returns what validators have not accepted yet, each with its position in the answer.
+    pub(super) fn add_fallbacks(
+        &self,
+        answer: &mut [Evaluated],
+        in_doubt: Vec<(usize, Good)>,
+    ) -> Vec<(usize, Question)> {
+        let mut changed = Vec::new();
+        for (position, good) in in_doubt {
+            let (service, evaluation) = &mut answer[position];
+            evaluation.fallback = self.fallback(service, evaluation, &good);
+            let fallback = evaluation.fallback.as_ref();
+            if let Some(fallback) = fallback.filter(|fallback| **fallback != good.fragment) {
+                let question = Question {
+                    service: Arc::clone(&service.name),
+                    fragment: Arc::clone(fallback),
+                };
+                changed.push((position, question));
+            }
+        }
+        changed
+    }
+
+    /// The last good rules with the destinations of now. `None`: where the service is now is not known.
+    fn fallback(
+        &self,
+        service: &DiscoveredService,
+        evaluation: &Evaluation,
+        good: &Good,
+    ) -> Option<Arc<ProxyConfig>> {
+        let labels = good.labels.as_ref();
+        let made = labels.and_then(|labels| self.made_again(service, labels));
+        made.or_else(|| self.grafted(service, evaluation, good))
+    }
+
+    /// What the last good labels make of the service as it is now.
+    fn made_again(&self, service: &DiscoveredService, labels: &Labels) -> Option<Arc<ProxyConfig>> {
+        let parsed: Parsed = match (&service.rebuild, &service.content) {
+            (Some(rebuild), _) => contained_call(|| rebuild.with(labels)).ok()?,
+            (None, ServiceContent::Labelled(described)) => {
+                let described =
+                    LabelledService::new(labels.clone(), described.destinations.clone());
+                contained_call(|| self.parser.parse(&service.name, &described)).ok()?
+            }
+            (None, _) => return None,
+        };
+        if parsed.problems.has_errors() {
+            return None;
+        }
+        let mut fragment = parsed.fragment?;
+        if self.filter(&mut fragment).has_errors() {
+            return None;
+        }
+        self.usable(fragment)
+    }
+
+    /// The last good form with the destinations that clusters of the same name have now.
+    fn grafted(
+        &self,
+        service: &DiscoveredService,
+        evaluation: &Evaluation,
+        good: &Good,
+    ) -> Option<Arc<ProxyConfig>> {
+        let now = &evaluation.fragment.as_ref()?.clusters;
+        let mut fragment = ProxyConfig::clone(&good.fragment);
+        // The only cluster of a service is the same one under another name.
+        let only = (now.len() == 1 && fragment.clusters.len() == 1).then(|| &now[0]);
+        let mut is_known = false;
+        for (id, cluster) in &mut fragment.clusters {
+            let current = now.get(id).or(only);
+            let live = current.and_then(|current| {
+                with_destinations(cluster, &current.destinations, &self.compile)
+            });
+            if let Some(live) = live {
+                *cluster = live;
+                is_known = true;
+            }
+        }
+        if !is_known {
+            return None;
+        }
+        // Who reports an error itself may have left out a cluster that it could not make, and so may a filter.
+        if let ServiceContent::Config(said) = &service.content
+            && !service.problems.has_errors()
+            && only.is_none()
+        {
+            for (id, cluster) in &mut fragment.clusters {
+                if !said.clusters.contains_key(id) {
+                    cluster.destinations.clear();
+                }
+            }
+        }
+        self.usable(fragment)
+    }
+
+    /// The fragment without destinations that cannot be used.
+    fn usable(&self, mut fragment: ProxyConfig) -> Option<Arc<ProxyConfig>> {
+        let compiles = |fragment: &Arc<ProxyConfig>| {
+            let mut problems = Problems::new();
+            self.check_compiles(fragment, &mut problems);
+            !problems.has_errors()
+        };
+        let whole = Arc::new(fragment.clone());
+        if compiles(&whole) {
+            return Some(whole);
+        }
+        for cluster in fragment.clusters.values_mut() {
+            *cluster = with_destinations(cluster, &cluster.destinations, &self.compile)?;
+        }
+        let left = Arc::new(fragment);
+        compiles(&left).then_some(left)
+    }
+}

@@ -1,0 +1,191 @@
+//! Looking at services that the data plane cannot reach, without waiting for the interval.
+//!
+//! A service is looked at within moments of the first failure. While that changes nothing, it is looked at each second, for
+//! as long as a cluster takes to choose another primary, and then ever more rarely, up to the interval. Nothing is asked
+//! without failures, so there is no cost while all is well.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use proxy_model::config::ProxyConfig;
+use tokio::time::{Instant, sleep_until};
+
+use super::options::RunnerOptions;
+use super::registry::Registry;
+use crate::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
+
+/// The most services that are looked at in one round. The others are reported again by the requests that fail.
+const MOST_AT_ONCE: usize = 100;
+
+/// The longest wait before the first look, so that the proxies of a fleet do not ask at the same moment.
+const FIRST: Duration = Duration::from_millis(50);
+
+/// Waits between the first looks that changed nothing.
+const STEPS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
+
+/// The wait between the looks after these.
+const STEADY: Duration = Duration::from_secs(1);
+
+/// How many looks follow each other at this pace: as many as a cluster takes seconds to get over a loss.
+const STEADY_LOOKS: u32 = 30;
+
+/// The longest wait while the source itself does not answer: it is to be noticed at once when it does again.
+const OUTAGE: Duration = Duration::from_millis(1_500);
+
+/// After so many intervals without a failure a service is as one that never failed.
+const FORGOTTEN: u32 = 2;
+
+/// A service that is looked at.
+struct Looked {
+    /// How often that changed nothing.
+    in_vain: u32,
+    /// When it was last looked at; `None`: it is about to be.
+    at: Option<Instant>,
+    /// When to look at it next, since requests still fail.
+    due: Option<Instant>,
+    seen: Unreachable,
+    /// Whether the round that looks has not ended.
+    is_being_looked_at: bool,
+    /// What served when it was last looked at.
+    form: Option<Arc<ProxyConfig>>,
+}
+
+/// Decides when to look at which service.
+pub(super) struct Hints {
+    reported: Arc<UnreachableClusters>,
+    looked: HashMap<Arc<str>, Looked>,
+    interval: Duration,
+    rng: Rng,
+}
+
+impl Hints {
+    pub(super) fn new(reported: Arc<UnreachableClusters>, options: &RunnerOptions) -> Self {
+        Self {
+            reported,
+            looked: HashMap::new(),
+            interval: options.interval.max(STEADY),
+            rng: options.seed.map_or_else(Rng::new, Rng::with_seed),
+        }
+    }
+
+    /// Waits until services are to be looked at, and not before `earliest`. `is_away`: the source does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub(super) async fn next(
+        &mut self,
+        registry: Option<&Registry>,
+        earliest: Instant,
+        is_away: bool,
+    ) -> Vec<UnreachableService> {
+        let Some(registry) = registry else {
+            return std::future::pending().await;
+        };
+        loop {
+            let due = self.looked.values().filter_map(|looked| looked.due).min();
+            let due = due.map(|due| due.max(earliest));
+            let waited = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                reported = self.reported.next() => {
+                    for (cluster, seen) in reported {
+                        if let Some(service) = registry.owner_of(&cluster) {
+                            let service = Arc::clone(service);
+                            self.reported_again(service, seen, is_away);
+                        }
+                    }
+                }
+                () = waited => return self.take_due(registry),
+            }
+        }
+    }
+
+    fn reported_again(&mut self, service: Arc<str>, seen: Unreachable, is_away: bool) {
+        let now = Instant::now();
+        let first = FIRST.mul_f64(self.rng.f64());
+        let varied = 0.75 + 0.5 * self.rng.f64();
+        let longest = if is_away { OUTAGE } else { self.interval };
+        let looked = self.looked.entry(service).or_insert(Looked {
+            in_vain: 0,
+            at: None,
+            due: None,
+            seen,
+            is_being_looked_at: false,
+            form: None,
+        });
+        looked.seen = seen;
+        let Some(at) = looked.at else {
+            looked.due.get_or_insert(now + first);
+            return;
+        };
+        if now >= at + self.interval * FORGOTTEN {
+            looked.in_vain = 0;
+        }
+        let due = at + wait(looked.in_vain, longest).mul_f64(varied);
+        // Chosen once: the earliest of many choices would be no choice. An outage may shorten it.
+        let latest = at + longest.mul_f64(1.25);
+        looked.due = Some(looked.due.unwrap_or(due).min(latest));
+    }
+
+    fn take_due(&mut self, registry: &Registry) -> Vec<UnreachableService> {
+        let now = Instant::now();
+        // Whoever had no failure for long begins from the start.
+        let forgotten = self.interval * FORGOTTEN;
+        self.looked.retain(|_, looked| {
+            looked.due.is_some() || looked.at.is_some_and(|at| now < at + forgotten)
+        });
+        let due = self.looked.iter_mut();
+        let due = due.filter(|(_, looked)| looked.due.is_some_and(|due| due <= now));
+        let taken = due.take(MOST_AT_ONCE).map(|(name, looked)| {
+            looked.due = None;
+            looked.at = Some(now);
+            looked.is_being_looked_at = true;
+            looked.form = registry.form_of(name).cloned();
+            UnreachableService::new(Arc::clone(name), looked.seen)
+        });
+        taken.collect()
+    }
+
+    /// A look has ended. Services that it changed are looked at at once when they fail again.
+    pub(super) fn looked(&mut self, registry: Option<&Registry>) {
+        let Some(registry) = registry else { return };
+        self.looked.retain(|name, looked| {
+            if !std::mem::take(&mut looked.is_being_looked_at) {
+                return true;
+            }
+            looked.in_vain = looked.in_vain.saturating_add(1);
+            registry.form_of(name).is_some_and(|form| {
+                let before = looked.form.as_ref();
+                before.is_some_and(|before| Arc::ptr_eq(before, form) || before == form)
+            })
+        });
+    }
+
+    /// The source answers again: what was looked at in vain meanwhile is looked at at once.
+    pub(super) fn source_is_back(&mut self) {
+        for looked in self.looked.values_mut() {
+            looked.in_vain = 0;
+        }
+    }
+}
+
+/// The wait after a look that changed nothing, `in_vain` of them in a row.
+fn wait(in_vain: u32, longest: Duration) -> Duration {
+    let looks = in_vain.saturating_sub(1);
+    let wait = match STEPS.get(looks as usize) {
+        Some(step) => *step,
+        None => {
+            let doubled = looks.saturating_sub(STEADY_LOOKS).min(16);
+            STEADY * 2_u32.pow(doubled)
+        }
+    };
+    wait.min(longest)
+}

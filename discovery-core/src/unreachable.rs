@@ -1,0 +1,131 @@
+//! What the data plane tells discovery: clusters that it cannot reach.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use proxy_model::ClusterId;
+use serde::Serialize;
+use tokio::sync::Notify;
+
+/// The most clusters that wait to be looked at. Those that are reported beyond it are reported again by the next request.
+const MOST_WAITING: usize = 1_024;
+
+/// What was seen of a cluster that requests do not get through to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// No connection could be opened to one of its destinations: it refuses, or does not answer.
+    Destination,
+    /// None of its destinations is available: there is none, or all are down.
+    Cluster,
+}
+
+/// A service that requests do not get through to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnreachableService {
+    /// Its name in the source's last answer.
+    pub name: Arc<str>,
+    /// What was seen.
+    pub seen: Unreachable,
+}
+
+impl UnreachableService {
+    /// A service of which this was seen.
+    pub fn new(name: impl Into<Arc<str>>, seen: Unreachable) -> Self {
+        Self {
+            name: name.into(),
+            seen,
+        }
+    }
+}
+
+/// Clusters that the data plane cannot reach, until somebody looks at them.
+///
+/// The data plane [reports](Self::report) what fails, as often as it fails; discovery takes everything that
+/// [waits](Self::next) at once. Each cluster waits once, and at most 1,024 do.
+#[derive(Debug, Default)]
+pub struct UnreachableClusters {
+    waiting: Mutex<HashMap<ClusterId, Unreachable>>,
+    arrived: Notify,
+}
+
+impl UnreachableClusters {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next failure repeats
+    /// it.
+    pub fn report(&self, cluster: &ClusterId, seen: Unreachable) {
+        let Some(mut waiting) = self.waiting.try_lock() else {
+            return;
+        };
+        if let Some(known) = waiting.get_mut(cluster) {
+            if seen == Unreachable::Cluster {
+                *known = seen;
+            }
+        } else if waiting.len() < MOST_WAITING {
+            waiting.insert(cluster.clone(), seen);
+            drop(waiting);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The clusters that were reported since they were last taken. Waits until there is one.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; nothing is lost.
+    pub async fn next(&self) -> Vec<(ClusterId, Unreachable)> {
+        loop {
+            let arrived = self.arrived.notified();
+            let waiting = std::mem::take(&mut *self.waiting.lock());
+            if !waiting.is_empty() {
+                return waiting.into_iter().collect();
+            }
+            arrived.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_cluster_waits_once_with_the_worst_that_was_seen() {
+        let clusters = UnreachableClusters::new();
+        for _ in 0..10 {
+            clusters.report(&"a".into(), Unreachable::Destination);
+            clusters.report(&"b".into(), Unreachable::Destination);
+        }
+        clusters.report(&"B".into(), Unreachable::Cluster);
+        clusters.report(&"b".into(), Unreachable::Destination);
+        let mut taken = clusters.next().await;
+        taken.sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+        let expected = [
+            ("a".into(), Unreachable::Destination),
+            ("b".into(), Unreachable::Cluster),
+        ];
+        assert_eq!(taken, expected);
+        let later = async {
+            tokio::task::yield_now().await;
+            clusters.report(&"c".into(), Unreachable::Cluster);
+        };
+        let (next, ()) = tokio::join!(clusters.next(), later);
+        assert_eq!(next, [("c".into(), Unreachable::Cluster)]);
+    }
+
+    #[tokio::test]
+    async fn whoever_invents_names_gets_no_memory() {
+        let clusters = UnreachableClusters::new();
+        for i in 0..5_000 {
+            clusters.report(&ClusterId::new(i.to_string()), Unreachable::Cluster);
+        }
+        assert_eq!(clusters.next().await.len(), MOST_WAITING);
+    }
+}

@@ -1,0 +1,98 @@
+//! What is fuzzed: one function for each kind of input that comes from outside.
+//!
+//! A function takes any bytes and panics when something does not hold that must hold for every input. libFuzzer calls them
+//! through the programs in `fuzz/programs/`; `tests/corpus.rs` calls them with the committed seeds and with mutations of
+//! those, on any toolchain.
+//!
+//! Inputs are texts of lines, so that seeds can be read and written by people. What is not UTF-8 is read as if it were,
+//! with `U+FFFD` in place of what is wrong, but for values of headers, which are bytes.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod config_diff;
+mod consul_answers;
+mod consul_tags;
+mod emulator_request;
+mod emulator_timeline;
+mod emulator_topology;
+mod explain;
+mod header_matcher;
+mod host_pattern;
+mod http1;
+mod input;
+mod labels;
+mod last_good;
+pub mod mutation;
+mod query_matcher;
+mod route_table;
+mod route_template;
+mod serf_catalog;
+mod serf_frames;
+mod serf_messages;
+mod servicefabric_answers;
+mod servicefabric_endpoints;
+mod servicefabric_extension;
+mod servicefabric_labels;
+mod time_span;
+mod xds_resources;
+
+pub use self::config::config;
+pub use self::config_diff::config_diff;
+pub use self::consul_answers::consul_answers;
+pub use self::consul_tags::consul_tags;
+pub use self::emulator_request::emulator_request;
+pub use self::emulator_timeline::emulator_timeline;
+pub use self::emulator_topology::emulator_topology;
+pub use self::explain::explain;
+pub use self::header_matcher::header_matcher;
+pub use self::host_pattern::host_pattern;
+pub use self::http1::{http1_chunked, http1_request, http1_response};
+pub use self::labels::labels;
+pub use self::last_good::last_good;
+pub use self::query_matcher::query_matcher;
+pub use self::route_table::route_table;
+pub use self::route_template::route_template;
+pub use self::serf_catalog::serf_catalog;
+pub use self::serf_frames::serf_frames;
+pub use self::serf_messages::serf_messages;
+pub use self::servicefabric_answers::servicefabric_answers;
+pub use self::servicefabric_endpoints::servicefabric_endpoints;
+pub use self::servicefabric_extension::servicefabric_extension;
+pub use self::servicefabric_labels::servicefabric_labels;
+pub use self::time_span::time_span;
+pub use self::xds_resources::xds_resources;
+
+/// A function that takes any bytes, and panics when something does not hold.
+pub type Target = fn(&[u8]);
+
+/// All of them by name. Their seeds are in `seeds/` under the same name.
+pub const TARGETS: [(&str, Target); 27] = [
+    ("config", config),
+    ("config_diff", config_diff),
+    ("consul_answers", consul_answers),
+    ("consul_tags", consul_tags),
+    ("emulator_request", emulator_request),
+    ("emulator_timeline", emulator_timeline),
+    ("emulator_topology", emulator_topology),
+    ("explain", explain),
+    ("header_matcher", header_matcher),
+    ("host_pattern", host_pattern),
+    ("http1_chunked", http1_chunked),
+    ("http1_request", http1_request),
+    ("http1_response", http1_response),
+    ("labels", labels),
+    ("last_good", last_good),
+    ("query_matcher", query_matcher),
+    ("route_table", route_table),
+    ("route_template", route_template),
+    ("serf_catalog", serf_catalog),
+    ("serf_frames", serf_frames),
+    ("serf_messages", serf_messages),
+    ("servicefabric_answers", servicefabric_answers),
+    ("servicefabric_endpoints", servicefabric_endpoints),
+    ("servicefabric_extension", servicefabric_extension),
+    ("servicefabric_labels", servicefabric_labels),
+    ("time_span", time_span),
+    ("xds_resources", xds_resources),
+];

@@ -1,0 +1,252 @@
+//! Failures of the last seconds, by which a destination or a cluster counts as failing.
+
+use std::array;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::forward::ForwardErrorKind;
+
+/// The seconds for which a failure counts.
+pub(crate) const RECENT: usize = 30;
+/// The time without a failure after which what has answered since then works again.
+const QUIET: Duration = Duration::from_secs(10);
+/// Characters of a cause that are kept: parts of it come from destinations.
+const MOST_OF_CAUSE: usize = 240;
+
+/// The recent failures of a destination or a cluster, and why they came. They take a word of memory until the first one.
+#[derive(Debug, Default)]
+pub(crate) struct RecentFailures(OnceLock<Box<Record>>);
+
+/// A change between working and failing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It worked and fails now.
+    Fails,
+    /// It failed for this long and works again.
+    Works(Duration),
+}
+
+#[derive(Debug)]
+struct Record {
+    began: Instant,
+    /// The failures of one second each, with the number of that second in the high half.
+    seconds: [AtomicU64; RECENT],
+    /// All failures so far.
+    total: AtomicU64,
+    /// The position of the latest kind.
+    kind: AtomicU8,
+    /// Why the latest attempt to connect failed; `None` after one that did not.
+    unconnected: Mutex<Option<Arc<str>>>,
+    seen: Mutex<Seen>,
+}
+
+/// The state at the last look.
+#[derive(Debug)]
+struct Seen {
+    failures: u64,
+    /// Responses when the last failure was seen.
+    answers: u64,
+    failed_at: Instant,
+    failing_since: Option<Instant>,
+}
+
+impl RecentFailures {
+    /// Counts one.
+    #[cold]
+    pub(crate) fn count(&self, kind: ForwardErrorKind) {
+        let record = self.record();
+        let now = record.second();
+        let slot = &record.seconds[now as usize % RECENT];
+        let counted = |slot: u64| match unpack(slot) {
+            (second, count) if second == now => Some(pack(now, count.saturating_add(1))),
+            _ => Some(pack(now, 1)),
+        };
+        // It cannot fail: there is always a next value.
+        let _ = slot.fetch_update(Relaxed, Relaxed, counted);
+        let index = u8::try_from(kind.index()).unwrap_or(u8::MAX);
+        record.kind.store(index, Relaxed);
+        record.total.fetch_add(1, Relaxed);
+    }
+
+    /// Keeps why an attempt to connect failed.
+    #[cold]
+    pub(crate) fn connect_failed(&self, cause: &str) {
+        let cause: String = cause.chars().take(MOST_OF_CAUSE).collect();
+        *self.record().unconnected.lock() = Some(cause.into());
+    }
+
+    /// An attempt to connect has not failed.
+    pub(crate) fn connected(&self) {
+        if let Some(record) = self.0.get() {
+            *record.unconnected.lock() = None;
+        }
+    }
+
+    /// Returns the failures of the last [`RECENT`] seconds.
+    pub(crate) fn recent(&self) -> u64 {
+        let Some(record) = self.0.get() else {
+            return 0;
+        };
+        let now = record.second();
+        let counts = record.seconds.iter().map(|slot| unpack(slot.load(Relaxed)));
+        let recent = counts.filter(|(second, _)| now.saturating_sub(*second) < RECENT as u32);
+        recent.map(|(_, count)| u64::from(count)).sum()
+    }
+
+    /// Returns the kind of the latest failure, if there was one.
+    pub(crate) fn kind(&self) -> Option<ForwardErrorKind> {
+        let record = self.0.get()?;
+        let index = usize::from(record.kind.load(Relaxed));
+        ForwardErrorKind::ALL.get(index).copied()
+    }
+
+    /// Returns all so far.
+    #[cfg(all(test, feature = "server"))]
+    pub(crate) fn total(&self) -> u64 {
+        self.0.get().map_or(0, |record| record.total.load(Relaxed))
+    }
+
+    /// Returns why the latest one failed, in words for people.
+    pub(crate) fn cause(&self) -> Option<Arc<str>> {
+        let kind = self.kind()?;
+        let may_be_unconnected = matches!(
+            kind,
+            ForwardErrorKind::Request | ForwardErrorKind::RequestTimedOut
+        );
+        let unconnected = self.0.get()?.unconnected.lock().clone();
+        let unconnected = unconnected.filter(|_| may_be_unconnected);
+        Some(unconnected.unwrap_or_else(|| kind.meaning().into()))
+    }
+
+    /// Returns what has changed since the last look, where `answers` responses have come so far. To be called about once a second.
+    pub(crate) fn look(&self, answers: impl Fn() -> u64) -> Option<Turn> {
+        let record = self.0.get()?;
+        let failures = record.total.load(Relaxed);
+        let now = Instant::now();
+        let mut seen = record.seen.lock();
+        if failures != seen.failures {
+            seen.failures = failures;
+            seen.answers = answers();
+            seen.failed_at = now;
+            if seen.failing_since.is_some() {
+                return None;
+            }
+            seen.failing_since = Some(now);
+            return Some(Turn::Fails);
+        }
+        let since = seen.failing_since?;
+        let is_quiet = now.saturating_duration_since(seen.failed_at) >= QUIET;
+        if !is_quiet || answers() <= seen.answers {
+            return None;
+        }
+        seen.failing_since = None;
+        Some(Turn::Works(now.saturating_duration_since(since)))
+    }
+
+    fn record(&self) -> &Record {
+        self.0.get_or_init(|| {
+            let began = Instant::now();
+            Box::new(Record {
+                began,
+                seconds: array::from_fn(|_| AtomicU64::new(0)),
+                total: AtomicU64::new(0),
+                kind: AtomicU8::new(u8::MAX),
+                unconnected: Mutex::new(None),
+                seen: Mutex::new(Seen {
+                    failures: 0,
+                    answers: 0,
+                    failed_at: began,
+                    failing_since: None,
+                }),
+            })
+        })
+    }
+}
+
+impl Record {
+    /// The number of the present second.
+    fn second(&self) -> u32 {
+        let now = Instant::now().saturating_duration_since(self.began);
+        u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
+    }
+}
+
+const fn pack(second: u32, count: u32) -> u64 {
+    (second as u64) << 32 | count as u64
+}
+
+const fn unpack(slot: u64) -> (u32, u32) {
+    ((slot >> 32) as u32, slot as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_counts_for_a_while() {
+        let failures = RecentFailures::default();
+        assert_eq!((failures.recent(), failures.cause()), (0, None));
+        for _ in 0..RECENT + 5 {
+            failures.count(ForwardErrorKind::Request);
+            failures.count(ForwardErrorKind::RequestTimedOut);
+            advance(SECOND).await;
+        }
+        assert_eq!(failures.recent(), 2 * (RECENT as u64 - 1));
+        advance(SECOND * (RECENT as u32 - 2)).await;
+        assert_eq!(failures.recent(), 2);
+        advance(SECOND).await;
+        assert_eq!(failures.recent(), 0);
+        // The same place again, a round later.
+        failures.count(ForwardErrorKind::Request);
+        assert_eq!(failures.recent(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_cause_is_that_of_the_connection_if_there_is_none() {
+        let failures = RecentFailures::default();
+        failures.connect_failed("refused");
+        assert_eq!(failures.cause(), None, "no request has failed");
+        failures.count(ForwardErrorKind::Request);
+        assert_eq!(failures.cause().as_deref(), Some("refused"));
+        failures.count(ForwardErrorKind::ResponseBodyDestination);
+        let cut = ForwardErrorKind::ResponseBodyDestination.meaning();
+        assert_eq!(failures.cause().as_deref(), Some(cut));
+        failures.count(ForwardErrorKind::Request);
+        failures.connected();
+        let unanswered = ForwardErrorKind::Request.meaning();
+        assert_eq!(failures.cause().as_deref(), Some(unanswered));
+        failures.connect_failed(&"ü".repeat(MOST_OF_CAUSE + 1));
+        let cause = failures.cause().unwrap();
+        assert_eq!(cause.chars().count(), MOST_OF_CAUSE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_works_again_when_it_has_answered_and_nothing_fails() {
+        let failures = RecentFailures::default();
+        let look = |answers| failures.look(|| answers);
+        assert_eq!(look(7), None);
+        failures.count(ForwardErrorKind::Request);
+        assert_eq!(look(7), Some(Turn::Fails));
+        failures.count(ForwardErrorKind::Request);
+        assert_eq!(look(9), None, "this is known");
+        advance(QUIET * 2).await;
+        assert_eq!(look(9), None, "nothing has answered since");
+        assert_eq!(look(10), Some(Turn::Works(QUIET * 2)));
+        assert_eq!(look(11), None);
+        failures.count(ForwardErrorKind::Request);
+        assert_eq!(look(11), Some(Turn::Fails));
+        advance(QUIET - SECOND).await;
+        assert_eq!(look(12), None, "not for long enough");
+        advance(SECOND).await;
+        assert_eq!(look(12), Some(Turn::Works(QUIET)));
+    }
+}

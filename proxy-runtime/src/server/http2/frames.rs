@@ -1,0 +1,293 @@
+//! The frames that a client sends, looked at before `h2` has them.
+//!
+//! `h2` ends the whole connection for much that concerns one stream, gives `PROTOCOL_ERROR` as the reason where RFC 9113 has
+//! another one, and lets some malformed requests pass. What is found here is answered as the RFC says: `h2` gets frames in the
+//! place of others, by which it resets the stream, or gets nothing more, and the connection ends.
+
+use std::borrow::Cow;
+
+use h2::Reason;
+
+use super::hpack::{Block, Fields};
+
+/// A frame's head (RFC 9113 section 4.1).
+const HEAD: usize = 9;
+
+/// The largest payload of a frame, since clients are told of no other (RFC 9113 section 4.2).
+const LARGEST: usize = 16_384;
+
+/// CONTINUATION frames after which a header block is no honest one: two hold the largest that is served.
+const CONTINUATIONS: usize = 6;
+
+/// Streams of which it is known that more of their requests may come.
+const MOST_OPEN: usize = 256;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+pub(super) const PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+pub(super) const WINDOW_UPDATE: u8 = 8;
+/// Beyond it there are types that `h2` reads over (RFC 9113 section 5.5).
+pub(super) const CONTINUATION: u8 = 9;
+
+pub(super) const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const HAS_PRIORITY: u8 = 0x20;
+
+/// A frame's head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    length: usize,
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    stream: u32,
+}
+
+impl Head {
+    /// The head that these bytes begin with, if it is all there.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        let &[a, b, c, kind, flags, d, e, f, g, ..] = bytes else {
+            return None;
+        };
+        Some(Self {
+            length: u32::from_be_bytes([0, a, b, c]) as usize,
+            kind,
+            flags,
+            stream: u32::from_be_bytes([d & 0x7f, e, f, g]),
+        })
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        let length = (self.length as u32).to_be_bytes();
+        bytes.extend_from_slice(&length[1..]);
+        bytes.extend_from_slice(&[self.kind, self.flags]);
+        bytes.extend_from_slice(&self.stream.to_be_bytes());
+    }
+}
+
+/// What is to be done with a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// So many bytes are passed on as they are, of which not all need be there yet.
+    Pass(usize),
+    /// More of it has to come first. A header block that is not complete stops all that the client may send.
+    Wait { is_block: bool },
+    /// So many bytes are replaced.
+    Replace { taken: usize, with: Vec<u8> },
+    /// The connection ends.
+    End(Reason),
+}
+
+/// What the frames of a connection have told.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    fields: Fields,
+    /// The last stream that the client has begun.
+    last: u32,
+    /// Streams whose request may go on.
+    open: Vec<u32>,
+}
+
+impl Frames {
+    /// Looks at a frame with the head that these bytes begin with.
+    pub(super) fn look(&mut self, head: Head, bytes: &[u8]) -> Verdict {
+        if head.length > LARGEST {
+            return Verdict::End(Reason::FRAME_SIZE_ERROR);
+        }
+        let has_size = match head.kind {
+            PRIORITY => head.length == 5,
+            RST_STREAM | WINDOW_UPDATE => head.length == 4,
+            SETTINGS if head.has(ACK) => head.length == 0,
+            SETTINGS => head.length.is_multiple_of(6),
+            PING => head.length == 8,
+            GOAWAY => head.length >= 8,
+            _ => true,
+        };
+        if !has_size {
+            return Verdict::End(Reason::FRAME_SIZE_ERROR);
+        }
+        let whole = HEAD + head.length;
+        let needs_payload = matches!(head.kind, HEADERS | SETTINGS | WINDOW_UPDATE);
+        if needs_payload && bytes.len() < whole {
+            let is_block = head.kind == HEADERS;
+            return Verdict::Wait { is_block };
+        }
+        match head.kind {
+            HEADERS => return self.headers(head, bytes),
+            SETTINGS if has_wide_window(&bytes[HEAD..whole]) => {
+                return Verdict::End(Reason::FLOW_CONTROL_ERROR);
+            }
+            WINDOW_UPDATE if self.has_begun(head.stream) && opens_nothing(&bytes[HEAD..whole]) => {
+                let mut with = Vec::new();
+                self.reset(head.stream, &mut with);
+                return Verdict::Replace { taken: whole, with };
+            }
+            RST_STREAM => self.close(head.stream),
+            DATA if head.has(END_STREAM) => self.close(head.stream),
+            _ => {}
+        }
+        Verdict::Pass(whole)
+    }
+
+    fn headers(&mut self, head: Head, bytes: &[u8]) -> Verdict {
+        let first = HEAD + head.length;
+        let (block, is_own_parent) = match block_of(head, &bytes[HEAD..first]) {
+            Ok(block) => block,
+            Err(reason) => return Verdict::End(reason),
+        };
+        let mut block = Cow::Borrowed(block);
+        let mut whole = first;
+        if !head.has(END_HEADERS) {
+            match continued(head.stream, &bytes[first..], block.to_mut()) {
+                Ok(more) => whole += more,
+                Err(verdict) => return verdict,
+            }
+        }
+        let is_trailers = self.open.contains(&head.stream);
+        let read = match self.fields.read(&block, is_trailers) {
+            Ok(read) => read,
+            Err(reason) => return Verdict::End(reason),
+        };
+        if self.last < head.stream {
+            self.last = head.stream;
+            if !head.has(END_STREAM) && self.open.len() < MOST_OPEN {
+                self.open.push(head.stream);
+            }
+        } else if head.has(END_STREAM) {
+            self.close(head.stream);
+        }
+        let block = match read {
+            // RFC 9113 section 5.3.1 has nothing against it any more. `h2` has, and would lose what the block says.
+            Block::Fine if is_own_parent => block,
+            Block::Fine => return Verdict::Pass(whole),
+            // It is for `h2` to find that clients begin no such streams.
+            _ if !self.has_begun(head.stream) => return Verdict::Pass(whole),
+            Block::Malformed(None) => block,
+            Block::Malformed(Some(readable)) => Cow::Owned(readable),
+        };
+        let mut with = Vec::with_capacity(block.len() + 4 * HEAD);
+        self.reset(head.stream, &mut with);
+        put_block(head, &block, &mut with);
+        Verdict::Replace { taken: whole, with }
+    }
+
+    /// Whether the client may have begun this stream.
+    fn has_begun(&self, stream: u32) -> bool {
+        stream % 2 == 1 && stream <= self.last
+    }
+
+    /// Has `h2` reset a stream with `PROTOCOL_ERROR`, as it does for one that depends on itself, and counts.
+    fn reset(&mut self, stream: u32, with: &mut Vec<u8>) {
+        self.close(stream);
+        let head = Head {
+            length: 5,
+            kind: PRIORITY,
+            flags: 0,
+            stream,
+        };
+        head.put(with);
+        with.extend_from_slice(&stream.to_be_bytes());
+        with.push(0);
+    }
+
+    fn close(&mut self, stream: u32) {
+        if let Some(place) = self.open.iter().position(|&open| open == stream) {
+            self.open.swap_remove(place);
+        }
+    }
+}
+
+/// The part of a header block that a HEADERS frame has, and whether its stream depends on itself.
+fn block_of(head: Head, payload: &[u8]) -> Result<(&[u8], bool), Reason> {
+    let mut block = payload;
+    let mut padding = 0;
+    if head.has(PADDED) {
+        let (&length, rest) = block.split_first().ok_or(Reason::FRAME_SIZE_ERROR)?;
+        (padding, block) = (usize::from(length), rest);
+    }
+    let mut is_own_parent = false;
+    if head.has(HAS_PRIORITY) {
+        let &[a, b, c, d, _, ref rest @ ..] = block else {
+            return Err(Reason::FRAME_SIZE_ERROR);
+        };
+        is_own_parent = u32::from_be_bytes([a & 0x7f, b, c, d]) == head.stream;
+        block = rest;
+    }
+    let length = block.len().checked_sub(padding);
+    let length = length.ok_or(Reason::PROTOCOL_ERROR)?;
+    Ok((&block[..length], is_own_parent))
+}
+
+/// Appends what CONTINUATION frames have of a block. Returns how many bytes they take.
+fn continued(stream: u32, bytes: &[u8], block: &mut Vec<u8>) -> Result<usize, Verdict> {
+    let wait = Verdict::Wait { is_block: true };
+    let mut at = 0;
+    for _ in 0..CONTINUATIONS {
+        let Some(next) = Head::of(&bytes[at..]) else {
+            return Err(wait);
+        };
+        if next.kind != CONTINUATION || next.stream != stream {
+            return Err(Verdict::End(Reason::PROTOCOL_ERROR));
+        }
+        if next.length > LARGEST {
+            return Err(Verdict::End(Reason::FRAME_SIZE_ERROR));
+        }
+        let payload = at + HEAD..at + HEAD + next.length;
+        at = payload.end;
+        let Some(payload) = bytes.get(payload) else {
+            return Err(wait);
+        };
+        block.extend_from_slice(payload);
+        if next.has(END_HEADERS) {
+            return Ok(at);
+        }
+    }
+    Err(Verdict::End(Reason::ENHANCE_YOUR_CALM))
+}
+
+/// Appends the frames of a block that was read with this head.
+fn put_block(head: Head, block: &[u8], bytes: &mut Vec<u8>) {
+    let mut head = Head {
+        kind: HEADERS,
+        flags: head.flags & END_STREAM,
+        ..head
+    };
+    let mut rest = block;
+    loop {
+        let (part, after) = rest.split_at(rest.len().min(LARGEST));
+        head.length = part.len();
+        if after.is_empty() {
+            head.flags |= END_HEADERS;
+        }
+        head.put(bytes);
+        bytes.extend_from_slice(part);
+        if after.is_empty() {
+            return;
+        }
+        rest = after;
+        head.kind = CONTINUATION;
+        head.flags = 0;
+    }
+}
+
+/// RFC 9113 section 6.5.2: a window beyond its maximum.
+fn has_wide_window(settings: &[u8]) -> bool {
+    const INITIAL_WINDOW_SIZE: u8 = 4;
+    settings
+        .chunks_exact(6)
+        .any(|setting| matches!(setting, [0, INITIAL_WINDOW_SIZE, 0x80..=0xff, ..]))
+}
+
+/// RFC 9113 section 6.9: a WINDOW_UPDATE of nothing.
+fn opens_nothing(payload: &[u8]) -> bool {
+    matches!(payload, [0 | 0x80, 0, 0, 0])
+}

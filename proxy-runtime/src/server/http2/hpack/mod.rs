@@ -1,0 +1,274 @@
+//! A look at header blocks before `h2` has them: it ends the connection for a field that it cannot read, and does not tell of
+//! others that a request must not have.
+//!
+//! HPACK's state belongs to the connection and not to a stream, so a block is read to its end however wrong a field is (RFC 9113
+//! section 4.3). The text of a field that `h2` would choke on is replaced by as many harmless bytes, by which its table keeps in
+//! step with the client's.
+
+mod huffman;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use h2::Reason;
+
+use self::table::{Entry, Name, Table};
+
+/// What header blocks have told, from the beginning of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    table: Table,
+    /// Room to decode a string in.
+    text: Vec<u8>,
+}
+
+/// What a header block is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    /// It may be passed on as it is; what is wrong with the fields as a whole is for others to find.
+    Fine,
+    /// The request is malformed (RFC 9113 section 8.1.1). If `h2` cannot read the block, there is one that it can.
+    Malformed(Option<Vec<u8>>),
+}
+
+/// Text that is kept for the next string.
+const KEPT_TEXT: usize = 1024;
+
+impl Fields {
+    /// Reads a whole header block.
+    ///
+    /// # Errors
+    ///
+    /// The block is no HPACK, or one that `h2` cannot keep in step with: the connection has to end for this reason.
+    pub(super) fn read(&mut self, block: &[u8], is_trailers: bool) -> Result<Block, Reason> {
+        let mut reading = Reading {
+            block,
+            at: 0,
+            is_trailers,
+            is_malformed: false,
+            replaced: Vec::new(),
+        };
+        reading.all(self)?;
+        if self.text.capacity() > KEPT_TEXT {
+            self.text = Vec::new();
+        }
+        let replaced = reading.replaced;
+        Ok(match reading.is_malformed {
+            false => Block::Fine,
+            true => Block::Malformed((!replaced.is_empty()).then_some(replaced)),
+        })
+    }
+}
+
+/// A header block that is being read.
+struct Reading<'a> {
+    block: &'a [u8],
+    at: usize,
+    is_trailers: bool,
+    is_malformed: bool,
+    /// The block so far with harmless fields in the place of others, if there were any.
+    replaced: Vec<u8>,
+}
+
+/// Literals whose field gets a number, and the rest of that byte.
+const WITH_INDEX: u8 = 0x40;
+
+impl Reading<'_> {
+    fn all(&mut self, fields: &mut Fields) -> Result<(), Reason> {
+        let mut has_fields = false;
+        while let Some(&first) = self.block.get(self.at) {
+            let begin = self.at;
+            match first {
+                0x80.. => {
+                    let entry = self.entry(7, &fields.table)?;
+                    self.note(entry);
+                    self.keep(begin);
+                }
+                0x20..0x40 => {
+                    // RFC 7541 section 4.2: only in front of the fields.
+                    let most = self.integer(5)?;
+                    let resized = fields.table.resize(most);
+                    resized.filter(|()| !has_fields).ok_or(UNREADABLE)?;
+                    self.keep(begin);
+                    continue;
+                }
+                _ => self.literal(first, fields)?,
+            }
+            has_fields = true;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, entry: Entry) {
+        let is_misplaced = self.is_trailers && entry.name != Name::Regular;
+        self.is_malformed |= entry.is_bad || is_misplaced;
+    }
+
+    /// Takes what was read over as it is, if the block is being replaced.
+    fn keep(&mut self, begin: usize) {
+        if !self.replaced.is_empty() {
+            self.replaced.extend_from_slice(&self.block[begin..self.at]);
+        }
+    }
+
+    fn literal(&mut self, first: u8, fields: &mut Fields) -> Result<(), Reason> {
+        let begin = self.at;
+        let prefix = if first < WITH_INDEX { 4 } else { 6 };
+        let is_named = first & ((1 << prefix) - 1) == 0;
+        let mut entry = match is_named {
+            true => {
+                self.at += 1;
+                named(self.string(&mut fields.text)?)?
+            }
+            false => Entry {
+                is_bad: false,
+                ..self.entry(prefix, &fields.table)?
+            },
+        };
+        entry.is_bad |= entry.has_bad_name;
+        let value_begin = self.at;
+        let value = self.string(&mut fields.text)?;
+        entry.value_length = value.len();
+        let value_fits = match entry.name {
+            Name::Regular => is_value(value),
+            Name::Method => is_token(value),
+            Name::Status => false,
+            Name::Path if value.contains(&b'#') => {
+                // Which `http` would cut off without a word.
+                entry.is_bad = true;
+                str::from_utf8(value).is_ok()
+            }
+            Name::Authority | Name::Path | Name::Protocol | Name::Scheme => {
+                str::from_utf8(value).is_ok()
+            }
+        };
+        if value_fits && !(is_named && entry.has_bad_name) {
+            self.keep(begin);
+        } else {
+            if self.replaced.is_empty() {
+                self.replaced.extend_from_slice(&self.block[..begin]);
+            }
+            entry.is_bad = true;
+            if entry.name == Name::Regular && !(is_named && entry.has_bad_name) {
+                self.replaced
+                    .extend_from_slice(&self.block[begin..value_begin]);
+            } else {
+                // A pseudo-header field with this value is none for `h2`.
+                entry.name = Name::Regular;
+                entry.has_bad_name = true;
+                let kind = first & if prefix == 6 { 0xc0 } else { 0xf0 };
+                self.replaced.push(kind);
+                push_harmless(entry.name_length, &mut self.replaced);
+            }
+            push_harmless(entry.value_length, &mut self.replaced);
+        }
+        self.note(entry);
+        if prefix == 6 {
+            fields.table.add(entry);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, prefix: u32, table: &Table) -> Result<Entry, Reason> {
+        let index = self.integer(prefix)?;
+        table.get(index).ok_or(UNREADABLE)
+    }
+
+    /// RFC 7541 section 5.1, for numbers of up to 28 bits more than the prefix has.
+    fn integer(&mut self, prefix: u32) -> Result<usize, Reason> {
+        let most = (1 << prefix) - 1;
+        let mut number = usize::from(self.byte()?) & most;
+        if number < most {
+            return Ok(number);
+        }
+        for shift in [0, 7, 14, 21] {
+            let byte = usize::from(self.byte()?);
+            number += (byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(UNREADABLE)
+    }
+
+    /// RFC 7541 section 5.2.
+    fn string<'a>(&'a mut self, text: &'a mut Vec<u8>) -> Result<&'a [u8], Reason> {
+        let is_coded = self.block.get(self.at).is_some_and(|&first| first >= 0x80);
+        let length = self.integer(7)?;
+        let begin = self.at;
+        let end = begin.saturating_add(length);
+        let bytes = self.block.get(begin..end).ok_or(UNREADABLE)?;
+        self.at = end;
+        if !is_coded {
+            return Ok(bytes);
+        }
+        text.clear();
+        huffman::decode(bytes, text).ok_or(UNREADABLE)?;
+        Ok(text)
+    }
+
+    fn byte(&mut self) -> Result<u8, Reason> {
+        let byte = self.block.get(self.at).copied().ok_or(UNREADABLE)?;
+        self.at += 1;
+        Ok(byte)
+    }
+}
+
+/// RFC 9113 section 4.3.
+const UNREADABLE: Reason = Reason::COMPRESSION_ERROR;
+
+/// A field with this name, and no value yet.
+fn named(name: &[u8]) -> Result<Entry, Reason> {
+    let kind = match name {
+        // It has no harmless name of the same length.
+        b"" => return Err(Reason::PROTOCOL_ERROR),
+        b":authority" => Name::Authority,
+        b":method" => Name::Method,
+        b":path" => Name::Path,
+        b":protocol" => Name::Protocol,
+        b":scheme" => Name::Scheme,
+        b":status" => Name::Status,
+        _ => Name::Regular,
+    };
+    Ok(Entry {
+        name: kind,
+        name_length: name.len(),
+        value_length: 0,
+        has_bad_name: kind == Name::Regular && !is_name(name),
+        is_bad: false,
+    })
+}
+
+/// RFC 9113 section 8.2.1: a token without upper case.
+fn is_name(name: &[u8]) -> bool {
+    is_token(name) && !name.iter().any(u8::is_ascii_uppercase)
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(bytes: &[u8]) -> bool {
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !bytes.is_empty() && bytes.iter().all(is_token)
+}
+
+/// What `http` takes as a value, and thereby all that RFC 9113 section 8.2.1 does, except for white space around it.
+fn is_value(value: &[u8]) -> bool {
+    let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    !value.iter().any(is_control)
+}
+
+/// Appends a string of this length that may be the name of a field, and its value.
+fn push_harmless(length: usize, block: &mut Vec<u8>) {
+    match length {
+        0..0x7f => block.push(length as u8),
+        _ => {
+            block.push(0x7f);
+            let mut rest = length - 0x7f;
+            while rest >= 0x80 {
+                block.push((rest & 0x7f) as u8 | 0x80);
+                rest >>= 7;
+            }
+            block.push(rest as u8);
+        }
+    }
+    block.resize(block.len() + length, b'x');
+}

@@ -1,0 +1,206 @@
+//! What is known of the fields that header blocks refer to by a number (RFC 7541 section 2.3).
+
+use std::collections::VecDeque;
+
+/// The size that the table may have, in bytes as RFC 7541 section 4.1 counts them: what a peer may assume that was told nothing
+/// else, as `h2` tells nothing.
+pub(super) const MOST: usize = 4096;
+
+/// What each field takes beside its bytes.
+const OVERHEAD: usize = 32;
+
+/// The name of a field, as far as it matters for what its value may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Regular,
+    Authority,
+    Method,
+    Path,
+    Protocol,
+    Scheme,
+    Status,
+}
+
+/// A field that a number stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: Name,
+    pub(super) name_length: usize,
+    pub(super) value_length: usize,
+    /// A request with a field of this name is malformed.
+    pub(super) has_bad_name: bool,
+    /// A request with this field is malformed.
+    pub(super) is_bad: bool,
+}
+
+impl Entry {
+    fn size(&self) -> usize {
+        self.name_length + self.value_length + OVERHEAD
+    }
+}
+
+/// The fields that a connection has given numbers to, without their text.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// The last one first.
+    entries: VecDeque<Entry>,
+    size: usize,
+    most: usize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            size: 0,
+            most: MOST,
+        }
+    }
+}
+
+impl Table {
+    /// The field with this number, if it is given.
+    pub(super) fn get(&self, index: usize) -> Option<Entry> {
+        match index {
+            0 => None,
+            1..=STATIC_PSEUDO => Some(fixed(index, pseudo_of(index), 0)),
+            _ => match REGULAR.get(index - STATIC_PSEUDO - 1) {
+                Some(name) => Some(fixed(index, Name::Regular, name.len())),
+                None => {
+                    let place = index - STATIC_PSEUDO - 1 - REGULAR.len();
+                    self.entries.get(place).copied()
+                }
+            },
+        }
+    }
+
+    /// Gives a field the first number, and takes those of the oldest ones if it has no room else.
+    pub(super) fn add(&mut self, entry: Entry) {
+        self.shrink(self.most.saturating_sub(entry.size()));
+        if entry.size() <= self.most {
+            self.size += entry.size();
+            self.entries.push_front(entry);
+        }
+    }
+
+    /// Sets the size; `None` if it is more than the client was granted.
+    pub(super) fn resize(&mut self, most: usize) -> Option<()> {
+        if most > MOST {
+            return None;
+        }
+        self.most = most;
+        self.shrink(most);
+        Some(())
+    }
+
+    fn shrink(&mut self, most: usize) {
+        while self.size > most {
+            let Some(oldest) = self.entries.pop_back() else {
+                return;
+            };
+            self.size -= oldest.size();
+        }
+    }
+}
+
+fn fixed(index: usize, name: Name, length: usize) -> Entry {
+    let name_length = match name {
+        Name::Regular => length,
+        Name::Authority => ":authority".len(),
+        Name::Method => ":method".len(),
+        Name::Path => ":path".len(),
+        Name::Protocol => ":protocol".len(),
+        Name::Scheme => ":scheme".len(),
+        Name::Status => ":status".len(),
+    };
+    Entry {
+        name,
+        name_length,
+        value_length: 0,
+        has_bad_name: false,
+        // Those of responses, as whole fields; `h2` refuses them in requests.
+        is_bad: (8..=STATIC_PSEUDO).contains(&index),
+    }
+}
+
+/// The static table begins with the pseudo-header fields (RFC 7541 appendix A).
+const STATIC_PSEUDO: usize = 14;
+
+fn pseudo_of(index: usize) -> Name {
+    match index {
+        1 => Name::Authority,
+        2 | 3 => Name::Method,
+        4 | 5 => Name::Path,
+        6 | 7 => Name::Scheme,
+        _ => Name::Status,
+    }
+}
+
+#[rustfmt::skip]
+const REGULAR: [&str; 47] = [
+    "accept-charset", "accept-encoding", "accept-language", "accept-ranges", "accept", "access-control-allow-origin", "age",
+    "allow", "authorization", "cache-control", "content-disposition", "content-encoding", "content-language", "content-length",
+    "content-location", "content-range", "content-type", "cookie", "date", "etag", "expect", "expires", "from", "host", "if-match",
+    "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "last-modified", "link", "location", "max-forwards",
+    "proxy-authenticate", "proxy-authorization", "range", "referer", "refresh", "retry-after", "server", "set-cookie",
+    "strict-transport-security", "transfer-encoding", "user-agent", "vary", "via", "www-authenticate",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(value_length: usize) -> Entry {
+        Entry {
+            name: Name::Regular,
+            name_length: 10,
+            value_length,
+            has_bad_name: false,
+            is_bad: false,
+        }
+    }
+
+    /// RFC 7541 appendix A.
+    #[test]
+    fn the_static_table_has_61_fields() {
+        let table = Table::default();
+        let name = |index| {
+            table
+                .get(index)
+                .map(|entry| (entry.name, entry.name_length))
+        };
+        assert_eq!(name(0), None);
+        assert_eq!(name(1), Some((Name::Authority, 10)));
+        assert_eq!(name(3), Some((Name::Method, 7)));
+        assert_eq!(name(4), Some((Name::Path, 5)));
+        assert_eq!(name(7), Some((Name::Scheme, 7)));
+        assert_eq!(name(14), Some((Name::Status, 7)));
+        assert_eq!(name(15), Some((Name::Regular, "accept-charset".len())));
+        assert_eq!(name(32), Some((Name::Regular, "cookie".len())));
+        assert_eq!(name(61), Some((Name::Regular, "www-authenticate".len())));
+        assert_eq!(name(62), None);
+    }
+
+    /// RFC 7541 section 4.4: what is larger than the table empties it.
+    #[test]
+    fn old_fields_leave_for_new_ones() {
+        let mut table = Table::default();
+        for value in [1000, 2000, 900] {
+            table.add(entry(value));
+        }
+        let lengths = |table: &Table| -> Vec<_> {
+            let entries = (62..).map_while(|index| table.get(index));
+            entries.map(|entry| entry.value_length).collect()
+        };
+        assert_eq!(lengths(&table), [900, 2000, 1000]);
+        table.add(entry(500));
+        assert_eq!(lengths(&table), [500, 900, 2000]);
+        table.resize(1484).unwrap();
+        assert_eq!(lengths(&table), [500, 900]);
+        assert_eq!(table.resize(4097), None);
+        table.resize(4096).unwrap();
+        assert_eq!(lengths(&table), [500, 900]);
+        table.add(entry(4096));
+        assert_eq!(lengths(&table), [0; 0]);
+    }
+}
