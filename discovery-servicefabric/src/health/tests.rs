@@ -513,7 +513,7 @@ async fn other_words_for_the_same_failure_are_no_news() {
             last_good_age: Some(Duration::from_secs(5)),
             destinations_age: Some(Duration::from_secs(5)),
         };
-        service.problems = proxy_model::Problem::error("", "not_read", message).into();
+        service.problems = Problem::error("", "not_read", message).into();
         report
     };
     let subject = || Subject {

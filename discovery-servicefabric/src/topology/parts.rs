@@ -276,7 +276,7 @@ fn nothing_read(read: &[Part]) -> Option<Problem> {
     let failed = read.iter().map(|part| part.unread.as_ref());
     let failed: Vec<_> = failed.collect::<Option<_>>()?;
     let slow = failed.iter().find(|of| of.problem.code == TIMED_OUT);
-    let failed = slow.or(failed.first())?;
+    let failed = slow.or_else(|| failed.first())?;
     Some(failed.problem.clone())
 }
 

@@ -98,7 +98,8 @@ async fn a_partition_that_was_read_before_keeps_the_service_as_it_was() {
     assert!(matches!(
         outcome,
         ServiceOutcome::Quarantined {
-            last_good_age: Some(_)
+            last_good_age: Some(_),
+            ..
         }
     ));
 }

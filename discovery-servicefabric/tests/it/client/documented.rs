@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::{ConfigProvider, ServiceOutcome, SourceState};
+use discovery_core::{ServiceOutcome, SourceState};
 use discovery_servicefabric::{ServiceFabric, ServiceFabricOptions};
 use parking_lot::Mutex;
 use proxy_model::{Problem, Problems, Snapshot, pointer_to};
