@@ -7,7 +7,9 @@ use indexmap::IndexMap;
 use proxy_model::config::{DestinationConfig, ProxyConfig};
 use proxy_model::{DestinationId, Problem, Problems};
 
+use crate::error::DiscoverErrorKind;
 use crate::labels::Parsed;
+use crate::moment::Moment;
 
 /// Free text by key, as registries attach it to services: labels, tags, annotations.
 pub type Labels = IndexMap<String, String>;
@@ -25,6 +27,8 @@ pub struct Discovery {
     pub problems: Problems,
     /// Groups whose services could not be listed.
     pub failed_groups: Vec<FailedGroup>,
+    /// The oldest part of the answer that stands in for one that could not be read; `None`: all of it was read just now.
+    pub outdated: Option<Outdated>,
 }
 
 impl Discovery {
@@ -54,6 +58,32 @@ impl Discovery {
         });
         self
     }
+
+    /// Says that parts of the answer are as old as `since`, because they could not be read now. The source is then shown
+    /// as [`SourceState::Partial`](crate::SourceState::Partial), with this age and this error.
+    #[must_use]
+    pub fn outdated(
+        mut self,
+        since: Moment,
+        kind: DiscoverErrorKind,
+        error: impl Into<String>,
+    ) -> Self {
+        let error = error.into();
+        self.outdated = Some(Outdated { since, kind, error });
+        self
+    }
+}
+
+/// A part of an answer that the source gave earlier and could not be read now.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Outdated {
+    /// When the source gave it.
+    pub since: Moment,
+    /// What kind of failure keeps it from being read.
+    pub kind: DiscoverErrorKind,
+    /// Why it could not be read, with all causes.
+    pub error: String,
 }
 
 impl FromIterator<DiscoveredService> for Discovery {

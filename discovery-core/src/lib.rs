@@ -28,8 +28,8 @@ mod validator;
 pub use self::backoff::Backoff;
 pub use self::discoverer::Discoverer;
 pub use self::discovery::{
-    Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels, Rebuild,
-    ServiceContent,
+    Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels, Outdated,
+    Rebuild, ServiceContent,
 };
 pub use self::error::{DiscoverError, DiscoverErrorKind};
 pub use self::filter::{ConfigFilter, FilterContext};

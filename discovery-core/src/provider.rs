@@ -7,8 +7,9 @@ use proxy_model::{ClusterId, Problems, Revision};
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::discovery::Outdated;
 use crate::moment::Moment;
-use crate::status::{ProviderStatus, SourceState};
+use crate::status::{Failure, ProviderStatus, SourceState};
 use crate::unreachable::Unreachable;
 
 /// Provides configuration, and tells when it changes.
@@ -170,6 +171,30 @@ impl ProviderState {
         self.status.last_ok = Some(Moment::now());
         self.status.consecutive_failures = 0;
         self.status.enter(SourceState::Live);
+        self.replace(config, revision)
+    }
+
+    /// Makes this the configuration, a part of which is outdated.
+    pub(crate) fn serve_in_part(
+        &mut self,
+        config: Arc<ProxyConfig>,
+        revision: Revision,
+        outdated: &Outdated,
+    ) -> bool {
+        let status = &mut self.status;
+        status.last_ok = Some(outdated.since);
+        status.consecutive_failures = status.consecutive_failures.saturating_add(1);
+        status.last_error = Some(Failure {
+            at: Moment::now(),
+            kind: outdated.kind,
+            message: outdated.error.clone(),
+        });
+        status.enter(SourceState::Partial);
+        self.replace(config, revision)
+    }
+
+    /// Returns whether it is another configuration than before.
+    fn replace(&mut self, config: Arc<ProxyConfig>, revision: Revision) -> bool {
         if self.revision.as_ref() == Some(&revision) {
             return false;
         }

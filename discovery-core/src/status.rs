@@ -19,11 +19,12 @@ pub struct ProviderStatus {
     pub state: SourceState,
     /// Since when it is in that state.
     pub since: Moment,
-    /// When the source last answered. The age of the configuration that serves is the age of this.
+    /// When the source last answered, in the state [`Partial`](SourceState::Partial) the oldest answer that serves. The age
+    /// of the configuration that serves is the age of this.
     pub last_ok: Option<Moment>,
     /// The last failure, kept after the source has recovered.
     pub last_error: Option<Failure>,
-    /// Failures since the source last answered.
+    /// Failures since the source last answered all that it was asked.
     pub consecutive_failures: u32,
     /// How often the source was asked.
     pub rounds: u64,
@@ -77,6 +78,8 @@ pub enum SourceState {
     Restored,
     /// Its last answer serves.
     Live,
+    /// It answers in part: some calls fail, and older answers stand in for theirs.
+    Partial,
     /// It does not answer. What it last answered serves, if anything.
     Failing,
     /// Nothing asks it any more. What it last answered serves, if anything.
@@ -90,6 +93,7 @@ impl SourceState {
             Self::Starting => "starting",
             Self::Restored => "restored",
             Self::Live => "live",
+            Self::Partial => "partial",
             Self::Failing => "failing",
             Self::Stopped => "stopped",
         }

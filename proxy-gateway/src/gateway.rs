@@ -24,6 +24,7 @@ use crate::certificates::{self, Followed};
 use crate::commands::unusable;
 use crate::handover::Predecessor;
 use crate::settings::{self, LogFormat, Settings};
+use crate::starting;
 
 /// The longest time that the end of the program waits for the access log.
 const LAST_FLUSH: Duration = Duration::from_secs(2);
@@ -68,9 +69,12 @@ impl Gateway {
     ///
     /// Addresses are bound first, so that nothing has been started when one of them is taken. Those that are `inherited`
     /// need not be; an inherited admin page waits for [`open_admin`](Self::open_admin).
+    ///
+    /// If it is `early`, requests are to be answered before every source has given a configuration.
     pub(crate) async fn start<F>(
         settings: &Settings,
         inherited: &mut ListeningSockets,
+        early: bool,
         sources: F,
     ) -> Result<Self, Failure>
     where
@@ -92,10 +96,17 @@ impl Gateway {
         let options = builder.compile_options();
         let merge = Merge::new().compile_options(options.clone());
         let merged = Arc::new(sources(merge, &options).await?.start());
-        let built = builder.snapshots(merged.snapshots()).build();
+        let mut tasks = JoinSet::new();
+        let snapshots = if early {
+            let (snapshots, follow) = starting::snapshots(&merged, options);
+            tasks.spawn(follow);
+            snapshots
+        } else {
+            merged.snapshots()
+        };
+        let built = builder.snapshots(snapshots).build();
         let (proxy, driver) = built.map_err(|problems| unusable(&problems))?;
 
-        let mut tasks = JoinSet::new();
         let access_log = open_access_log(settings)?;
         let mut followed = Vec::new();
         let mut server = Server::for_proxy(&proxy).with_limits(limits.clone());
@@ -214,13 +225,12 @@ impl Gateway {
         self.admin.as_ref().map(|page| page.address)
     }
 
-    /// Waits until every source has given a configuration, and serves it from then on. Clients that come earlier wait in
-    /// the queue of the kernel rather than being told that there is nothing.
+    /// Waits until every source has given a configuration.
     ///
     /// With a predecessor, what was kept on disk does not count: it may be older than what the predecessor serves, which goes
     /// on meanwhile. Once that one is gone, it does.
     ///
-    /// Cancel-safe: dropped, nothing serves.
+    /// Cancel-safe.
     pub(crate) async fn until_ready(&self, predecessor: Option<&Predecessor>) -> Arc<MergedState> {
         if let Some(predecessor) = predecessor {
             tokio::select! {
@@ -231,7 +241,7 @@ impl Gateway {
         self.ready().await
     }
 
-    /// Serves what [there is](Self::until_ready).
+    /// Accepts connections, if it does not yet.
     pub(crate) fn serve(&mut self) -> Result<(), Failure> {
         self.server = match std::mem::replace(&mut self.server, Serving::Failed) {
             Serving::Bound(start, _) => Serving::Running(

@@ -17,6 +17,7 @@ mod open_files;
 mod service_manager;
 mod settings;
 mod sources;
+mod starting;
 
 use std::process::ExitCode;
 

@@ -186,6 +186,15 @@ impl<'a> LabelTree<'a> {
         self.problems.borrow().has_errors()
     }
 
+    /// The pointers of the errors that were reported so far.
+    pub fn error_pointers(&self) -> Vec<String> {
+        let problems = self.problems.borrow();
+        problems
+            .errors()
+            .map(|problem| problem.pointer.clone())
+            .collect()
+    }
+
     /// All problems: those that were reported while reading, and the labels that nobody asked for.
     pub fn finish(self) -> Problems {
         self.diagnose(&self.root, &self.rules.prefix, self.rules.unknown);

@@ -289,7 +289,9 @@ impl Merged {
                 continue;
             }
             let mut states = source.provider.subscribe();
-            let is_live = |state: &ProviderState| state.status.state == SourceState::Live;
+            let is_live = |state: &ProviderState| {
+                matches!(state.status.state, SourceState::Live | SourceState::Partial)
+            };
             if states.wait_for(|state| is_live(state)).await.is_err() {
                 std::future::pending::<()>().await;
             }

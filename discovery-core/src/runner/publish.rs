@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::registry::Settled;
+use crate::discovery::Outdated;
 use crate::error::DiscoverError;
 use crate::moment::Moment;
 use crate::provider::ProviderState;
@@ -102,6 +103,7 @@ impl Publisher {
         settled: Settled,
         revision: Revision,
         changes: Option<&Summary>,
+        outdated: Option<&Outdated>,
     ) -> Arc<RoundReport> {
         let before = Arc::clone(&self.state.borrow());
         let changed = before.revision != Some(revision);
@@ -111,6 +113,7 @@ impl Publisher {
             before.config.clone().unwrap_or_default()
         };
         self.log_answer(&before, &settled.quarantined, changes);
+        self.log_age(&before, outdated);
         let report = Arc::new(RoundReport {
             round,
             revision,
@@ -119,7 +122,10 @@ impl Publisher {
             problems: settled.problems.clone(),
         });
         self.update(|state| {
-            state.serve_revision(config, revision);
+            match outdated {
+                Some(outdated) => state.serve_in_part(config, revision, outdated),
+                None => state.serve_revision(config, revision),
+            };
             state.problems = settled.problems;
             state.status.quarantined = settled.quarantined;
         });
@@ -141,14 +147,22 @@ impl Publisher {
             (first, state.status.consecutive_failures)
         });
         if first {
-            let serving = self.state.borrow().config.is_some();
-            tracing::warn!(
-                target: "discovery::runner",
-                provider = &*self.source,
-                error = message,
-                serving,
-                "the source does not answer; what it said last goes on serving",
-            );
+            let provider = &*self.source;
+            if self.state.borrow().config.is_some() {
+                tracing::warn!(
+                    target: "discovery::runner",
+                    provider,
+                    error = message,
+                    "the source does not answer; what it said last goes on serving",
+                );
+            } else {
+                tracing::warn!(
+                    target: "discovery::runner",
+                    provider,
+                    error = message,
+                    "the source does not answer; nothing of it serves yet",
+                );
+            }
         } else {
             tracing::debug!(
                 target: "discovery::runner",
@@ -181,6 +195,25 @@ impl Publisher {
                 error,
                 "the last good configuration cannot be kept on disk; it serves all the same",
             );
+        }
+    }
+
+    /// Logs that the source begins or ceases to answer in part.
+    fn log_age(&self, before: &ProviderState, outdated: Option<&Outdated>) {
+        let provider = &*self.source;
+        let was_partial = before.status.state == SourceState::Partial;
+        match outdated {
+            Some(outdated) if !was_partial => tracing::warn!(
+                target: "discovery::runner",
+                provider,
+                error = outdated.error,
+                age_seconds = outdated.since.age().as_secs(),
+                "the source answers in part; older answers stand in for the rest",
+            ),
+            None if was_partial => {
+                tracing::info!(target: "discovery::runner", provider, "the source answers everything again");
+            }
+            _ => {}
         }
     }
 

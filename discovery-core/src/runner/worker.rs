@@ -100,6 +100,7 @@ impl Worker {
             services,
             mut problems,
             failed_groups,
+            outdated,
         } = discovery;
         problems.extend(failed_groups.iter().map(|failed| failed.problem.clone()));
 
@@ -160,7 +161,13 @@ impl Worker {
         settled.problems = problems;
         let removal_pending = settled.removal_pending;
         let publisher = &self.publisher;
-        let report = publisher.answered(round, settled, revision, changes.as_ref());
+        let report = publisher.answered(
+            round,
+            settled,
+            revision,
+            changes.as_ref(),
+            outdated.as_ref(),
+        );
         Some(Ok((report, removal_pending)))
     }
 

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::CachedCalls;
-use crate::calls::{CallError, ClusterCalls, HealthEntity, ServiceReplicas};
+use crate::calls::{CallError, CallErrorKind, ClusterCalls, HealthEntity, ServiceReplicas};
 use crate::model::{
     Application, ApplicationType, HealthInformation, Partition, PartitionInformation, Property,
     Replica, ResolvedPartition, Service, ServiceType,
@@ -19,6 +19,8 @@ pub struct StaleAnswer {
     pub at: Instant,
     /// Why the cluster gave no newer one, with all causes.
     pub error: String,
+    /// What kind of error that was.
+    pub kind: CallErrorKind,
 }
 
 impl StaleAnswer {
@@ -26,6 +28,7 @@ impl StaleAnswer {
         Self {
             at,
             error: error.chain(),
+            kind: error.kind(),
         }
     }
 

@@ -155,8 +155,7 @@ pub(super) fn decode<T: DeserializeOwned>(call: &Call, answer: &Answer) -> Resul
             return Err(error.with_status(204));
         }
         Answer::NoContent => {
-            let message =
-                "204 No Content, which is no answer to a question about the whole cluster";
+            let message = "204 No Content, which is no answer to a question about a list";
             return Err(call
                 .error(CallErrorKind::Malformed, message)
                 .with_status(204));

@@ -9,8 +9,8 @@ use super::request::{Call, Safety};
 use crate::calls::{CallError, CallErrorKind, ClusterCalls, HealthEntity, ServiceReplicas};
 use crate::model::{
     Application, ApplicationType, ClusterHealthChunk, HealthInformation, Partition,
-    PartitionInformation, PartitionKind, Property, Replica, ResolvedPartition, Service,
-    ServiceType,
+    PartitionInformation, PartitionKind, Property, Replica, ReplicaStatus, ResolvedPartition,
+    Service, ServiceType,
 };
 
 #[derive(Deserialize)]
@@ -52,7 +52,9 @@ impl ClusterCalls for Client {
     }
 
     async fn applications(&self) -> Result<Vec<Application>, CallError> {
-        self.shared.list(Call::get("6.1").at("/Applications")).await
+        let call = Call::get("6.1").at("/Applications");
+        let lacks = |of: &Application| of.name.is_empty().then_some("Name");
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn service_types(
@@ -88,24 +90,36 @@ impl ClusterCalls for Client {
         let call = Call::get("6.0")
             .at("/Applications")
             .id(application_id)
-            .at("/$/GetServices");
-        self.shared.list(call).await
+            .at("/$/GetServices")
+            .of_list();
+        let lacks = |of: &Service| of.name.is_empty().then_some("Name");
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn partitions(&self, service_id: &str) -> Result<Vec<Partition>, CallError> {
         let call = Call::get("6.4")
             .at("/Services")
             .id(service_id)
-            .at("/$/GetPartitions");
-        self.shared.list(call).await
+            .at("/$/GetPartitions")
+            .of_list();
+        let lacks = |of: &Partition| {
+            let is_nameless = of.partition_information.id.is_empty();
+            is_nameless.then_some("PartitionInformation.Id")
+        };
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn replicas(&self, partition_id: &str) -> Result<Vec<Replica>, CallError> {
         let call = Call::get("6.0")
             .at("/Partitions")
             .id(partition_id)
-            .at("/$/GetReplicas");
-        self.shared.list(call).await
+            .at("/$/GetReplicas")
+            .of_list();
+        let lacks = |of: &Replica| {
+            let is_unknown = of.replica_status == ReplicaStatus::Invalid;
+            is_unknown.then_some("ReplicaStatus")
+        };
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn resolve(

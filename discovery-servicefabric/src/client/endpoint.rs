@@ -1,7 +1,7 @@
 //! Where gateways are.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use url::{Host, Url};
 
@@ -79,6 +79,8 @@ impl fmt::Debug for Endpoint {
 pub(super) struct Endpoints {
     list: Vec<Endpoint>,
     current: AtomicUsize,
+    /// Whether one of them has ever answered.
+    answered: AtomicBool,
 }
 
 impl Endpoints {
@@ -88,6 +90,7 @@ impl Endpoints {
         Self {
             list,
             current: AtomicUsize::new(0),
+            answered: AtomicBool::new(false),
         }
     }
 
@@ -103,6 +106,16 @@ impl Endpoints {
     /// The one at a place.
     pub(super) fn at(&self, place: usize) -> &Endpoint {
         &self.list[place]
+    }
+
+    /// Notes that one of them has answered.
+    pub(super) fn have_answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody knows yet which of several works.
+    pub(super) fn are_untried(&self) -> bool {
+        self.list.len() > 1 && !self.answered.load(Ordering::Relaxed)
     }
 
     /// The place after this one.

@@ -16,6 +16,10 @@ use super::token::BearerToken;
 use super::transport::kind_of_call;
 use crate::calls::{CallError, CallErrorKind};
 
+/// How long a gateway may take the first time that it is asked, while it is not known of any that it works and there are
+/// others. One that hangs must not hold up the start; one that is slow has its time when all have been asked.
+const FIRST_TRY: Duration = Duration::from_secs(5);
+
 impl Shared {
     /// Asks, and reads the answer.
     pub(super) async fn read<T: DeserializeOwned>(
@@ -56,10 +60,16 @@ impl Shared {
         let mut token = first.map_err(|error| (error, None))?;
         let start = self.endpoints.current();
         let mut place = start;
+        let mut tried = 0;
         loop {
             let endpoint = self.endpoints.at(place);
-            let failure = match self.attempt(call, endpoint, token.as_ref(), deadline).await {
+            let is_first = self.endpoints.are_untried() && tried < self.endpoints.len();
+            let limit = if is_first { FIRST_TRY } else { Duration::MAX };
+            tried += 1;
+            let asked = self.attempt(call, endpoint, token.as_ref(), deadline, limit);
+            let failure = match asked.await {
                 Ok(answer) => {
+                    self.endpoints.have_answered();
                     if place != start {
                         self.endpoints.stay(place);
                     }
@@ -107,12 +117,13 @@ impl Shared {
         endpoint: &Endpoint,
         token: Option<&BearerToken>,
         deadline: Instant,
+        limit: Duration,
     ) -> Result<Answer, Failure> {
         let left = deadline.saturating_duration_since(Instant::now());
         let theirs = left
             .saturating_sub(self.options.grace)
             .clamp(Duration::from_secs(1), self.options.server_timeout);
-        let ours = (theirs + self.options.grace).min(left);
+        let ours = (theirs + self.options.grace).min(left).min(limit);
         let request = call
             .request(endpoint, theirs, token)
             .map_err(|error| Failure {

@@ -15,6 +15,23 @@ use crate::model::Page;
 const LONGEST_TOKEN: usize = 4 * 1024;
 
 impl Shared {
+    /// All items of a list, none of which lacks what it is known by: something else than a gateway may have answered, and
+    /// what is left out of a list is taken for gone. `lacks` names the member that an item lacks.
+    pub(super) async fn whole_list<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        lacks: fn(&T) -> Option<&'static str>,
+    ) -> Result<Vec<T>, CallError> {
+        let items = self.list(call.clone()).await?;
+        match items.iter().find_map(lacks) {
+            None => Ok(items),
+            Some(member) => {
+                let message = format!("an item of the list has no `{member}`");
+                Err(call.error(CallErrorKind::Malformed, message))
+            }
+        }
+    }
+
     /// All items of a list. One deadline for all pages; all of them, or an error.
     pub(super) async fn list<T: DeserializeOwned>(&self, call: Call) -> Result<Vec<T>, CallError> {
         let deadline = Instant::now() + self.options.budget;

@@ -85,6 +85,12 @@ impl Call {
         self
     }
 
+    /// The question is about a list: that there is nothing, without a body, is no answer to it.
+    pub(super) fn of_list(mut self) -> Self {
+        self.of_entity = false;
+        self
+    }
+
     /// Appends an id, which is encoded already: what it has of escapes stays. Whatever else may be in it, it stays one
     /// segment.
     pub(super) fn id(mut self, id: &str) -> Self {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use discovery_core::Runner;
 use parking_lot::Mutex;
+use proxy_model::{Problems, Snapshot};
 use tokio::sync::{Semaphore, watch};
 
 use super::{Inner, ServiceFabricDiscoverer};
@@ -26,6 +27,7 @@ pub struct ServiceFabric {
     labels: Arc<dyn LabelsProvider>,
     parser: Option<Arc<dyn ServiceParser>>,
     options: ServiceFabricOptions,
+    unsupported: Option<fn(&Snapshot) -> Problems>,
 }
 
 impl ServiceFabric {
@@ -37,6 +39,7 @@ impl ServiceFabric {
             labels: Arc::new(ExtensionLabels::new()),
             parser: None,
             options: ServiceFabricOptions::default(),
+            unsupported: None,
         }
     }
 
@@ -65,6 +68,14 @@ impl ServiceFabric {
         self
     }
 
+    /// Sets what the proxy does not honour, so that labels that ask for it get a warning and their services the health
+    /// state `Warning`: `proxy_runtime::unsupported`. It holds for labels that [`YarpLabels`] reads. Unset: the proxy
+    /// honours everything.
+    pub fn unsupported(mut self, unsupported: fn(&Snapshot) -> Problems) -> Self {
+        self.unsupported = Some(unsupported);
+        self
+    }
+
     /// The discoverer. It makes no call before it is asked to.
     pub fn discoverer(self) -> ServiceFabricDiscoverer {
         let Self {
@@ -73,9 +84,16 @@ impl ServiceFabric {
             labels,
             parser,
             options,
+            unsupported,
         } = self;
         let options = options.bounded();
-        let parser = parser.unwrap_or_else(|| Arc::new(YarpLabels::new(options.labels.clone())));
+        let parser = parser.unwrap_or_else(|| {
+            let labels = YarpLabels::new(options.labels.clone());
+            Arc::new(match unsupported {
+                Some(unsupported) => labels.with_unsupported(unsupported),
+                None => labels,
+            })
+        });
         let cached = CachedCalls::new(Arc::clone(&calls)).with_duration(options.cache_duration);
         let inner = Inner {
             name,

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use discovery_core::{DiscoverError, DiscoveredService, Discovery};
+use discovery_core::{DiscoverError, DiscoveredService, Discovery, Moment};
 use proxy_model::{ClusterId, Problem, Severity};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use crate::extension::{Enlisted, ServiceLabels};
 use crate::health::Subjects;
 use crate::labels::{ParsedService, ServiceParser};
 use crate::service::ServiceDescription;
-use crate::topology::{KnownService, Memory};
+use crate::topology::{KnownService, Memory, failure};
 
 /// What became of services, by name, so that one that did not change is not parsed again.
 pub(super) type ParsedServices = HashMap<Arc<str>, Parsed>;
@@ -124,8 +124,10 @@ impl Conversion {
                     .add(name, Verdict::NoLabels, vec![reason.to_owned()]);
             }
         }
-        if let Some(problem) = stale_problem(memory) {
-            making.discovery = making.discovery.with_problem(problem);
+        if let Some((problem, oldest)) = stale_problem(memory) {
+            let since = Moment::ago(oldest.at.elapsed());
+            let discovery = making.discovery.with_problem(problem);
+            making.discovery = discovery.outdated(since, failure(oldest.kind), oldest.error);
         }
         Some(Converted {
             discovery: making.discovery,
@@ -149,7 +151,9 @@ impl Conversion {
                 let mut reasons = vec![not_enlisted(labels)];
                 reasons.extend(reasons_of(&labels.problems));
                 reasons.extend(reasons_of(&parsed.problems));
-                making.not_enlisted(known, reasons, &parsed.problems);
+                let mut problems = labels.problems.clone();
+                problems.append(parsed.problems.clone());
+                making.not_enlisted(known, reasons, problems);
             }
             (Enlisted::Yes, Some(read)) => {
                 let parsed = self.parsed(name, &read.description, making);
@@ -250,8 +254,8 @@ impl Conversion {
     }
 }
 
-/// One warning for everything that old answers stand in for.
-fn stale_problem(memory: &Memory) -> Option<Problem> {
+/// One warning for everything that old answers stand in for, and the oldest of them.
+fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     let types = memory
         .types
         .values()
@@ -270,12 +274,14 @@ fn stale_problem(memory: &Memory) -> Option<Problem> {
         oldest = StaleAnswer::older(oldest, Some(stale.clone()));
     }
     let oldest = oldest?;
-    let message = format!(
-        "{parts} parts of the answer are old ones, up to {} old, since calls fail: {}",
-        age(oldest.at),
-        oldest.error
-    );
-    Some(Problem::warning("", "stale_answer", message))
+    let (age, error) = (age(oldest.at), &oldest.error);
+    let message = match parts {
+        1 => format!("an answer that is {age} old stands in for a call that fails: {error}"),
+        _ => format!(
+            "{parts} older answers stand in for calls that fail, the oldest {age} old: {error}"
+        ),
+    };
+    Some((Problem::warning("", "stale_answer", message), oldest))
 }
 
 /// How long ago it was, so roughly that it does not change from round to round.

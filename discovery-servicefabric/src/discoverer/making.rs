@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use discovery_core::{DiscoveredService, Discovery, Parsed};
 use proxy_model::config::ProxyConfig;
-use proxy_model::{ClusterId, Problem, Problems, pointer_to};
+use proxy_model::{ClusterId, Problem, Problems, Severity, pointer_to};
 
 use super::converting::{ParsedServices, age};
 use super::decisions::{Deciding, Verdict, reasons_of};
@@ -78,13 +78,14 @@ impl Making {
     ) {
         let mut problems = labels.problems.clone();
         problems.append(parsed.problems.clone());
+        problems.extend(known.unread());
         let Some(config) = &parsed.config else {
             if problems.has_errors() {
                 return self.refused(known, problems);
             }
             let mut reasons = vec!["its labels do not ask for it to be served".to_owned()];
             reasons.extend(reasons_of(&problems));
-            return self.not_enlisted(known, reasons, &problems);
+            return self.not_enlisted(known, reasons, problems);
         };
         let verdict = match problems.has_errors() {
             true => Verdict::Refused,
@@ -118,20 +119,22 @@ impl Making {
         self.push(known, self.with_rebuild(known, service));
     }
 
-    /// A service that does not ask to be served. Warnings are told to whoever looks; an error would be held against a
-    /// service that wants nothing.
+    /// A service that does not ask to be served. All that is wrong is a warning: an error would quarantine a service that
+    /// wants nothing.
     pub(super) fn not_enlisted(
         &mut self,
         known: &KnownService,
         reasons: Vec<String>,
-        problems: &Problems,
+        problems: Problems,
     ) {
         self.deciding
             .add(&known.name, Verdict::NotEnlisted, reasons);
         let mut service = DiscoveredService::not_enlisted(Arc::clone(&known.name));
-        if !problems.has_errors() {
-            service.problems = problems.clone();
-        }
+        let warnings = problems.into_iter().map(|mut problem| {
+            problem.severity = Severity::Warning;
+            problem
+        });
+        service.problems = warnings.collect();
         self.push(known, service);
     }
 

@@ -90,6 +90,8 @@ impl ServiceFabricDiscoverer {
             .with_keep_order(true);
         options.persist.clone_from(&self.inner.options.persist);
         options.confirm_removal = self.inner.options.confirm_removal;
+        // A credential may be renewed at any time, so a refusal is not worth a longer wait than a success.
+        options.backoff_max = options.backoff_max.min(self.inner.options.discovery_period);
         options
     }
 
@@ -133,11 +135,12 @@ impl Discoverer for ServiceFabricDiscoverer {
             before: Arc::clone(&before.parsed),
         };
         let Converted {
-            discovery,
+            mut discovery,
             parsed,
             decisions,
             subjects,
         } = conversion.run(&inner.parsing).await?;
+        discovery.problems.extend(inner.reporter.refusal());
         let wake = inner.topology.wake(&memory);
         *self.lock() = Arc::new(State {
             memory,

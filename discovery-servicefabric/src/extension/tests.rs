@@ -143,6 +143,14 @@ fn what_is_wrong_is_said_and_the_rest_is_read() {
             labels("<Label xmlns='other' Key='a'>1</Label>"),
             "warning  labels_namespace",
         ),
+        (String::new(), "warning  no_labels"),
+        ("YARP.Enable=true".to_owned(), "warning  no_labels"),
+        ("<Settings/>".to_owned(), "warning  no_labels"),
+        (labels(""), "warning  no_labels"),
+        (
+            labels("<Label key='YARP.Enable'>true</Label>"),
+            "error  missing_label_key",
+        ),
     ];
     for (value, expected) in cases {
         let declared = read(&value);

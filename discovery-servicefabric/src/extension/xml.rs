@@ -129,7 +129,14 @@ impl Reading {
     fn one(&mut self, label: Node<'_, '_>) {
         let Some(key) = label.attribute("Key").filter(|key| !key.is_empty()) else {
             let message = "a `Label` has no `Key`";
-            return self.refuse(Problem::error("", "missing_label_key", message));
+            let problem = Problem::error("", "missing_label_key", message);
+            let mut names = label.attributes().map(|attribute| attribute.name());
+            return self.refuse(match names.find(|name| name.eq_ignore_ascii_case("Key")) {
+                Some(name) if name != "Key" => {
+                    problem.with_suggestion(format!("write `Key=` instead of `{name}=`"))
+                }
+                _ => problem,
+            });
         };
         if key.len() > MAX_KEY {
             let message = format!("the key of a label has more than {MAX_KEY} bytes");
@@ -171,7 +178,14 @@ impl Reading {
         self.problems.push(problem);
     }
 
-    fn finish(self) -> DeclaredLabels {
+    fn finish(mut self) -> DeclaredLabels {
+        if self.labels.is_empty() && self.problems.is_empty() {
+            let message = "the extension has no labels";
+            let problem = Problem::warning("", "no_labels", message).with_suggestion(format!(
+                "write `<Labels xmlns=\"{LABELS}\"><Label Key=\"YARP.Enable\">true</Label></Labels>`"
+            ));
+            self.problems.push(problem);
+        }
         let mut declared = DeclaredLabels::new(self.labels);
         declared.problems = self.problems;
         declared

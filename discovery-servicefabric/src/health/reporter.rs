@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use parking_lot::{Mutex, MutexGuard};
+use proxy_model::Problem;
 use tokio::time::{Instant, timeout_at};
 
 use super::HealthReport;
@@ -19,6 +20,9 @@ use crate::options::ServiceFabricOptions;
 
 /// How long no report is sent after one was refused for want of permission.
 const DENIED_PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// What to do about reports that are refused.
+const DENIED_HINT: &str = "reporting health takes the role of an administrator; `ReportServicesHealth` and `ReportReplicasHealth` switch it off";
 
 /// After so many reports on end that found no gateway to take them the rest is left for the next round.
 const MOST_UNANSWERED: usize = 16;
@@ -45,6 +49,8 @@ struct State {
     /// How many reports on end found no gateway to take them.
     unanswered: usize,
     denied_until: Option<Instant>,
+    /// Why the cluster last refused reports for want of permission, until it takes one.
+    denied: Option<String>,
 }
 
 /// One round of sending.
@@ -73,6 +79,7 @@ impl Reporter {
                 pace: Pace::new(period, at_once),
                 unanswered: 0,
                 denied_until: None,
+                denied: None,
             }),
         }
     }
@@ -198,6 +205,7 @@ impl Reporter {
         match taken {
             Ok(()) => {
                 state.unanswered = 0;
+                state.denied = None;
                 sending.unanswered.store(0, Ordering::Relaxed);
                 state.pace.took(now.duration_since(begun));
                 if let Some(told) = state.told.get_mut(&entity) {
@@ -240,13 +248,13 @@ impl Reporter {
     fn failed(&self, error: &CallError, failed: usize, left: usize, total: usize) {
         let denied = error.kind() == CallErrorKind::Denied;
         if denied {
-            self.state().denied_until = Some(Instant::now() + DENIED_PAUSE);
+            let mut state = self.state();
+            state.denied_until = Some(Instant::now() + DENIED_PAUSE);
+            state.denied = Some(error.chain());
         }
         let hint = match denied {
-            true => {
-                "; reporting health takes the role of an administrator, and `ReportServicesHealth` and `ReportReplicasHealth` switch it off"
-            }
-            false => "",
+            true => format!("; {DENIED_HINT}"),
+            false => String::new(),
         };
         tracing::warn!(
             target: "discovery::servicefabric",
@@ -256,6 +264,13 @@ impl Reporter {
             total,
             "reports about the health of services were not taken{hint}",
         );
+    }
+
+    /// A warning while the cluster refuses reports for want of permission.
+    pub(crate) fn refusal(&self) -> Option<Problem> {
+        let error = self.state().denied.clone()?;
+        let message = format!("the cluster refuses reports about the health of services: {error}");
+        Some(Problem::warning("", "health_reports_refused", message).with_suggestion(DENIED_HINT))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

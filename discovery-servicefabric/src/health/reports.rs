@@ -14,9 +14,19 @@ use crate::id::id_of;
 use crate::labels::ReplicaOutcome;
 use crate::model::{HealthInformation, HealthState, ServiceKind};
 use crate::options::ServiceFabricOptions;
+use crate::topology::PARTITION_NOT_READ;
 
 /// The most of a description that a cluster keeps.
 const MAX_DESCRIPTION: usize = 4096;
+
+/// The codes of warnings that say that something a label asks for is not done.
+const NOT_DONE: [&str; 5] = [
+    "no_effect",
+    PARTITION_NOT_READ,
+    "unknown_label",
+    "unsupported",
+    "unsupported_label",
+];
 
 /// What a report says.
 struct Finding {
@@ -92,14 +102,24 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                     let routes = routes.len();
                     let text =
                         format!("The service is served. Clusters: {names}. Routes: {routes}.");
-                    (HealthState::Ok, text)
+                    let mut problems = service.problems.iter();
+                    let state = match problems.any(|p| NOT_DONE.contains(&&*p.code)) {
+                        true => HealthState::Warning,
+                        false => HealthState::Ok,
+                    };
+                    (state, text)
                 }
             };
+            let unread = service
+                .problems
+                .iter()
+                .any(|p| p.code == PARTITION_NOT_READ);
+            let news = unread.then(|| codes(&text, &service.problems));
             list(&mut text, &service.problems);
             Some(Finding {
                 state,
                 text,
-                news: None,
+                news,
                 age: None,
             })
         }

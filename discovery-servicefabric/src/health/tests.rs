@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use discovery_core::{ConfigProvider, Discoverer, DiscoveryProvider};
 use proptest::prelude::*;
+use proxy_model::Problem;
 
 use super::*;
 use crate::calls::CallErrorKind;
@@ -212,6 +213,72 @@ async fn what_is_made_of_old_answers_is_told_as_old() {
     seconds(300).await;
     let told = cluster.take_reports().len();
     assert!(told <= 12, "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_served_without_something_is_reported_with_a_warning() {
+    let cluster = cluster(0);
+    cluster.edit(|contents| {
+        let labels = [
+            ("YARP.Enable", "true"),
+            ("YARP.Routes.r.Path", "/{**x}"),
+            ("YARP.Backend.SessionAffinity.Enabled", "true"),
+        ];
+        contents.service_type("T", "1", "Sticky", labels);
+        contents.stateless("fabric:/A/S", "Sticky", [("p", vec![(1, "https://a:1")])]);
+    });
+    for (unsupported, expected) in [(false, HealthState::Ok), (true, HealthState::Warning)] {
+        let mut builder = ServiceFabric::new(cluster.clone());
+        if unsupported {
+            builder = builder.unsupported(|snapshot| {
+                let pointer = "/Clusters/x/SessionAffinity";
+                let warning = Problem::warning(pointer, "unsupported", "any destination");
+                snapshot
+                    .clusters()
+                    .iter()
+                    .map(|_| warning.clone())
+                    .collect()
+            });
+        }
+        let discoverer = builder.discoverer();
+        let once = discoverer.runner().run_once().await;
+        let reports = discoverer.health_reports(&once.report.expect("an answer"));
+        let information = &reports[0].information;
+        assert_eq!(information.health_state, expected);
+        let text = &information.description;
+        assert!(text.starts_with("The service is served."), "{text}");
+        let label = "/YARP.Backend.SessionAffinity.Enabled: any destination";
+        assert_eq!(text.contains(label), unsupported, "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_that_the_cluster_refuses_are_a_problem_until_it_takes_them() {
+    let cluster = cluster(1);
+    cluster.fail("report_health", CallErrorKind::Denied);
+    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
+    let (_discoverer, provider) = start(&cluster, options);
+    let codes = || {
+        let problems = provider.state().problems.clone();
+        problems
+            .into_iter()
+            .map(|p| p.code.to_string())
+            .collect::<Vec<_>>()
+    };
+    seconds(1).await;
+    assert_eq!(codes(), [""; 0], "it is reported after the first round");
+    seconds(6).await;
+    assert_eq!(codes(), ["health_reports_refused"]);
+    let problems = provider.state().problems.clone();
+    let text = problems.to_string();
+    assert!(
+        text.contains("the test says so") && text.contains("ReportServicesHealth"),
+        "{text}"
+    );
+    cluster.heal();
+    // It is left alone for five minutes.
+    seconds(310).await;
+    assert_eq!(codes(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -446,7 +513,7 @@ async fn other_words_for_the_same_failure_are_no_news() {
             last_good_age: Some(Duration::from_secs(5)),
             destinations_age: Some(Duration::from_secs(5)),
         };
-        service.problems = proxy_model::Problem::error("", "not_read", message).into();
+        service.problems = Problem::error("", "not_read", message).into();
         report
     };
     let subject = || Subject {

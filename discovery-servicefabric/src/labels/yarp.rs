@@ -2,7 +2,7 @@
 
 use discovery_core::labels::{LabelNode, LabelRules, LabelTree};
 use proxy_model::config::ProxyConfig;
-use proxy_model::{Problem, nearest, pointer_to};
+use proxy_model::{Problem, Problems, Snapshot, nearest, pointer_to};
 
 use super::options::LabelOptions;
 use super::{ParsedService, ServiceParser, layout, read};
@@ -55,7 +55,11 @@ const MAX_BYTES: usize = 256 << 10;
 pub struct YarpLabels {
     rules: LabelRules,
     options: LabelOptions,
+    unsupported: Option<Unsupported>,
 }
+
+/// Says what of a configuration a proxy does not honour.
+pub(crate) type Unsupported = fn(&Snapshot) -> Problems;
 
 impl YarpLabels {
     /// The dialect, with `options` where labels leave something open.
@@ -73,7 +77,19 @@ impl YarpLabels {
                 "Backend.HttpRequest.Timeout",
                 "Backend.HttpRequest.ActivityTimeout",
             );
-        Self { rules, options }
+        Self {
+            rules,
+            options,
+            unsupported: None,
+        }
+    }
+
+    /// Sets what the proxy that serves the configuration does not honour, so that each label that asks for it gets a
+    /// warning. `proxy_runtime::unsupported` is such a function. Unset: the proxy honours everything.
+    #[must_use]
+    pub fn with_unsupported(mut self, unsupported: fn(&Snapshot) -> Problems) -> Self {
+        self.unsupported = Some(unsupported);
+        self
     }
 
     /// What is used where labels leave something open.
@@ -110,7 +126,7 @@ impl ServiceParser for YarpLabels {
                 root.report(problem);
             }
         }
-        let labelled = read::read(&tree, service, &self.options);
+        let labelled = read::read(&tree, service, &self.options, self.unsupported);
         let (config, replicas) = layout::lay_out(&root, service, &labelled, !tree.has_errors());
         let problems = tree.finish();
         let config = match problems.has_errors() {

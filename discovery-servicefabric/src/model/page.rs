@@ -10,8 +10,8 @@ use super::wire::{List, bounded};
 /// A page of a list.
 ///
 /// Gateways write an object with the items and a token for the next page. Some calls, and all calls of old versions of the
-/// API, answer with the bare list. An object without a list is an error: it is more likely the answer of something else
-/// than an empty list, and an empty list says that everything is gone.
+/// API, answer with the bare list. An object without a list, or with `null` in its place, is an error: it is more likely
+/// the answer of something else than an empty list, and an empty list says that everything is gone.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Page<T> {
@@ -48,7 +48,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
         while let Some(key) = map.next_key::<Key>()? {
             match key {
                 Key::Items => {
-                    let items: Option<List<T>> = map.next_value()?;
+                    let items: List<T> = map.next_value()?;
                     if list.replace(items).is_some() {
                         return Err(A::Error::custom("two lists on one page"));
                     }
@@ -61,7 +61,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
         }
         let list = list.ok_or_else(|| A::Error::missing_field("Items"))?;
         Ok(Page {
-            items: list.map_or_else(Vec::new, |list| list.0),
+            items: list.0,
             continuation_token: token.filter(|token| !token.is_empty()),
         })
     }

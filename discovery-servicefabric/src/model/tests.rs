@@ -149,7 +149,7 @@ fn pages_are_objects_or_bare_lists() {
         Ok((1, None))
     );
     assert_eq!(
-        page(json!({"ContinuationToken": null, "Items": null})),
+        page(json!({"ContinuationToken": null, "Items": []})),
         Ok((0, None))
     );
     assert_eq!(
@@ -166,6 +166,7 @@ fn pages_are_objects_or_bare_lists() {
         json!(null),
         json!("x"),
         json!({"Items": {}}),
+        json!({"ContinuationToken": null, "Items": null}),
         json!({"Items": [], "Properties": []}),
     ] {
         page(wrong.clone()).expect_err(&wrong.to_string());

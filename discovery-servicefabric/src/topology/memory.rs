@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proxy_model::Problem;
 use tokio::time::Instant;
 
+use super::parts::PARTITION_NOT_READ;
 use super::probe::{Baseline, ProbeState};
 use super::resolving::Resolved;
 use crate::cache::StaleAnswer;
@@ -130,6 +131,19 @@ pub(crate) struct Read {
     pub(crate) unsettled: Option<Unsettled>,
     /// The old answers that this is made of.
     pub(crate) stale: Option<StaleAnswer>,
+    /// Partitions of which nothing is known, by id, and why.
+    pub(crate) unread: BTreeMap<String, Failed>,
+}
+
+impl Read {
+    /// Whether the replicas of a partition were read.
+    pub(crate) fn knows(&self, partition_id: &str) -> bool {
+        let partitions = &self.description.partitions;
+        !self.unread.contains_key(partition_id)
+            && partitions
+                .iter()
+                .any(|of| of.information.id == partition_id)
+    }
 }
 
 /// Why a service is likely to change soon.
@@ -146,6 +160,18 @@ impl KnownService {
         let read = self.read.as_ref().and_then(|read| read.stale.as_ref());
         let both = self.stale_labels.iter().chain(read);
         both.min_by_key(|stale| stale.at)
+    }
+
+    /// A warning for each partition that could not be read, which the rest of the service does not wait for.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = Problem> {
+        let unread = self.read.iter().flat_map(|read| read.unread.values());
+        unread.map(|failed| {
+            let message = format!(
+                "{}; the other partitions are served",
+                failed.problem.message
+            );
+            Problem::warning("", PARTITION_NOT_READ, message)
+        })
     }
 
     /// Whether it asked to be served when it was last read, as far as that is known.

@@ -21,7 +21,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::DiscoverError;
+use discovery_core::{DiscoverError, DiscoverErrorKind};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -29,6 +29,7 @@ use tokio::time::{Instant, timeout};
 use self::listing::DENIED;
 use self::memory::{KnownApplication, TypeKey};
 pub(crate) use self::memory::{KnownService, Memory};
+pub(crate) use self::parts::PARTITION_NOT_READ;
 pub(crate) use self::reading::service_id;
 use self::settling::Round;
 use crate::cache::CachedCalls;
@@ -326,14 +327,22 @@ fn refused(error: CallError) -> DiscoverError {
 
 /// The error of a round that ended because of a call.
 fn failed(kind: CallErrorKind, message: String) -> DiscoverError {
+    match failure(kind) {
+        DiscoverErrorKind::Permanent => DiscoverError::permanent(message),
+        _ => DiscoverError::transient(message),
+    }
+}
+
+/// The kind of failure that a call's error is to those who ask the discoverer.
+pub(crate) fn failure(kind: CallErrorKind) -> DiscoverErrorKind {
     match kind {
-        CallErrorKind::Denied | CallErrorKind::Rejected => DiscoverError::permanent(message),
+        CallErrorKind::Denied | CallErrorKind::Rejected => DiscoverErrorKind::Permanent,
         CallErrorKind::Gone
         | CallErrorKind::Unreachable
         | CallErrorKind::TimedOut
         | CallErrorKind::Busy
         | CallErrorKind::Failed
-        | CallErrorKind::Malformed => DiscoverError::transient(message),
+        | CallErrorKind::Malformed => DiscoverErrorKind::Transient,
     }
 }
 

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proxy_model::Problem;
 
 use super::Topology;
-use super::listing::unreadable;
-use super::memory::{KnownService, Read};
+use super::listing::{TIMED_OUT, unreadable};
+use super::memory::{Failed, KnownService, Read};
 use super::resolving::Resolved;
+use super::settling::Round;
 use crate::cache::{Observed, StaleAnswer};
 use crate::calls::{CallError, CallErrorKind, ClusterCalls};
 use crate::model::{Partition, PartitionInformation, PartitionStatus, Replica, ServiceStatus};
 use crate::options::EndpointSource;
 use crate::service::PartitionDescription;
+
+/// The code of a partition that could not be read while the others of its service are served.
+pub(crate) const PARTITION_NOT_READ: &str = "partition_not_read";
 
 /// The most partitions of a service.
 const MAX_PARTITIONS: usize = 10_000;
@@ -31,6 +36,8 @@ pub(super) struct Parts {
     pub(super) resolved: BTreeMap<String, Resolved>,
     /// The old answers among them; an answer that the naming service did not give is one.
     pub(super) stale: Option<StaleAnswer>,
+    /// Partitions of which nothing is known, by id, and why.
+    pub(super) unread: BTreeMap<String, Failed>,
 }
 
 impl Topology {
@@ -38,12 +45,13 @@ impl Topology {
     /// partitions are read once more.
     pub(super) async fn read_parts(
         &self,
+        round: &Round<'_>,
         observed: &Watched<'_>,
         service: &KnownService,
         service_id: &str,
     ) -> Result<Parts, Problem> {
         for _ in 0..2 {
-            if let Some(parts) = self.try_parts(observed, service, service_id).await? {
+            if let Some(parts) = self.try_parts(round, observed, service, service_id).await? {
                 return Ok(parts);
             }
         }
@@ -54,6 +62,7 @@ impl Topology {
     /// `None`: a partition has vanished.
     async fn try_parts(
         &self,
+        round: &Round<'_>,
         observed: &Watched<'_>,
         service: &KnownService,
         service_id: &str,
@@ -74,9 +83,15 @@ impl Topology {
         listed.sort_by(|a, b| place_of(a).cmp(&place_of(b)));
         listed.dedup_by(|a, b| a.partition_information.id == b.partition_information.id);
         let mut read = Vec::with_capacity(listed.len());
-        let all = self.try_all(listed, |partition| {
-            self.read_replicas(observed, service, service_id, partition)
-        });
+        let slow = AtomicBool::new(false);
+        let reading = Reading {
+            round,
+            observed,
+            service,
+            service_id,
+            slow: &slow,
+        };
+        let all = self.try_all(listed, |partition| self.read_replicas(reading, partition));
         for part in all.await? {
             match part {
                 Some(part) => read.push(part),
@@ -84,11 +99,17 @@ impl Topology {
             }
         }
         read.sort_by(|a, b| place_of(&a.partition).cmp(&place_of(&b.partition)));
+        if let Some(problem) = nothing_read(&read) {
+            return Err(problem);
+        }
         let mut parts = Parts::default();
         for part in read {
             let information = part.partition.partition_information;
             if let Some(resolved) = part.resolved {
                 parts.resolved.insert(information.id.clone(), resolved);
+            }
+            if let Some(failed) = part.unread {
+                parts.unread.insert(information.id.clone(), failed);
             }
             parts.stale = StaleAnswer::older(parts.stale, part.unresolved);
             parts.statuses.push(part.partition.partition_status);
@@ -104,18 +125,44 @@ impl Topology {
     /// `None`: the partition has vanished.
     async fn read_replicas(
         &self,
-        observed: &Watched<'_>,
-        service: &KnownService,
-        service_id: &str,
+        reading: Reading<'_>,
         partition: Partition,
     ) -> Result<Option<Part>, Problem> {
+        let Reading {
+            round,
+            observed,
+            service,
+            service_id,
+            slow,
+        } = reading;
         let id = partition.partition_information.id.as_str();
+        let read = service.read.as_deref();
+        let before = read.and_then(|read| read.unread.get(id));
+        if let Some(failed) = before.filter(|failed| round.leaves_alone(failed)) {
+            return Ok(Some(Part::unread(failed.clone(), partition)));
+        }
+        let is_known = read.is_some_and(|read| read.knows(id));
+        if !is_known && slow.load(Ordering::Relaxed) {
+            let failed = before.cloned().unwrap_or_else(|| {
+                let message = format!("the partition {id} was not read: others took too long");
+                Failed::after(None, Problem::error("", "not_read", message))
+            });
+            return Ok(Some(Part::unread(failed, partition)));
+        }
         let mut replicas = match self.limited(observed.replicas(id)).await {
             Ok(replicas) => replicas,
             Err(error) if error.is_gone() => return Ok(None),
             Err(error) => {
                 let what = format!("the replicas of the partition {id}");
-                return Err(unreadable("", &what, &error));
+                let problem = unreadable("", &what, &error);
+                // The service has addresses of this partition, and keeps them.
+                if is_known {
+                    return Err(problem);
+                }
+                if problem.code == TIMED_OUT {
+                    slow.store(true, Ordering::Relaxed);
+                }
+                return Ok(Some(Part::unread(round.failed(before, problem), partition)));
             }
         };
         at_most(replicas.len(), MAX_REPLICAS, "replicas in a partition")?;
@@ -126,6 +173,7 @@ impl Topology {
             replicas,
             resolved: None,
             unresolved: None,
+            unread: None,
         };
         if self.options.endpoint_source == EndpointSource::ReplicasAndResolve {
             let before = service.read.as_deref();
@@ -212,12 +260,46 @@ impl Topology {
     }
 }
 
+/// What the partitions of one service are read with.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    round: &'a Round<'a>,
+    observed: &'a Watched<'a>,
+    service: &'a KnownService,
+    service_id: &'a str,
+    /// Whether a partition was too slow: the others of which nothing is known are then left for the next round.
+    slow: &'a AtomicBool,
+}
+
+/// Why not even one of the partitions could be read, if that is so.
+fn nothing_read(read: &[Part]) -> Option<Problem> {
+    let failed = read.iter().map(|part| part.unread.as_ref());
+    let failed: Vec<_> = failed.collect::<Option<_>>()?;
+    let slow = failed.iter().find(|of| of.problem.code == TIMED_OUT);
+    let failed = slow.or_else(|| failed.first())?;
+    Some(failed.problem.clone())
+}
+
 /// A partition, as it was read.
 struct Part {
     partition: Partition,
     replicas: Vec<Replica>,
     resolved: Option<Resolved>,
     unresolved: Option<StaleAnswer>,
+    unread: Option<Failed>,
+}
+
+impl Part {
+    /// A partition of which nothing is known.
+    fn unread(failed: Failed, partition: Partition) -> Self {
+        Self {
+            partition,
+            replicas: Vec::new(),
+            resolved: None,
+            unresolved: None,
+            unread: Some(failed),
+        }
+    }
 }
 
 /// Ranges by their lowest key, named partitions by name.

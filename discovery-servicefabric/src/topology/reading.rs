@@ -7,8 +7,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use proxy_model::Problem;
 
-use super::listing::{TIMED_OUT, unreadable};
-use super::memory::{Failed, KnownService, Memory, Read};
+use super::listing::unreadable;
+use super::memory::{KnownService, Memory, Read};
 use super::parts::Parts;
 use super::probe::Probe;
 use super::settling::{self, Plan, Round};
@@ -81,13 +81,7 @@ impl Topology {
         };
         if let Err(problem) = self.fill(round, &mut service, before, probe).await {
             let before = before.and_then(|before| before.failed.as_ref());
-            let mut failed = Failed::after(before, problem);
-            if failed.problem.code == TIMED_OUT {
-                let slow_before = before.map_or(0, |before| before.slow_in_a_row);
-                failed.slow_in_a_row = slow_before.saturating_add(1);
-                failed.retry_at = Some(round.retry_at(failed.slow_in_a_row));
-            }
-            service.failed = Some(failed);
+            service.failed = Some(round.failed(before, problem));
         }
         service
     }
@@ -124,7 +118,9 @@ impl Topology {
             return Ok(());
         }
         let observed = self.calls.observe();
-        let mut parts = self.read_parts(&observed, service, &service_id).await?;
+        let mut parts = self
+            .read_parts(round, &observed, service, &service_id)
+            .await?;
         parts.stale = StaleAnswer::older(parts.stale.take(), observed.stale());
         let read = finished(round, service, &labels, parts, before, probe);
         service.read = Some(Arc::new(read));
@@ -181,9 +177,8 @@ fn kept(
     if !is_same {
         return None;
     }
-    let retry_at = before.failed.as_ref().and_then(|failed| failed.retry_at);
-    if let Some(retry_at) = retry_at {
-        return (!round.is_whole || round.now < retry_at).then(|| Arc::clone(before));
+    if let Some(failed) = before.failed.as_ref().filter(|of| of.retry_at.is_some()) {
+        return round.leaves_alone(failed).then(|| Arc::clone(before));
     }
     if before.failed.is_some() {
         // What has failed for a while is not worth the hurry of others.
@@ -241,7 +236,8 @@ fn finished(
     );
     if unsettled.is_none() {
         let is_draining = parts.resolved.values().any(|of| !of.drained.is_empty());
-        let why = match (parts.stale.is_some(), is_draining) {
+        let is_unread = parts.unread.values().any(|of| of.retry_at.is_none());
+        let why = match (parts.stale.is_some() || is_unread, is_draining) {
             (true, _) => Some("calls fail"),
             (false, true) => Some("an instance is about to close"),
             (false, false) => None,
@@ -262,6 +258,7 @@ fn finished(
         resolved: parts.resolved,
         unsettled,
         stale: parts.stale,
+        unread: parts.unread,
     }
 }
 

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use proxy_model::Problem;
 use tokio::time::Instant;
 
-use super::memory::{KnownService, Memory, Read, Unsettled};
+use super::listing::TIMED_OUT;
+use super::memory::{Failed, KnownService, Memory, Read, Unsettled};
 use super::probe::Probe;
 use crate::cache::StaleAnswer;
 use crate::calls::CallError;
@@ -90,11 +92,29 @@ impl Round<'_> {
 
     /// When something is read again that was too slow so many times in a row: in the next round, and then after ever
     /// longer.
-    pub(super) fn retry_at(&self, slow_in_a_row: u32) -> Instant {
+    fn retry_at(&self, slow_in_a_row: u32) -> Instant {
         let factor = 1_u32 << slow_in_a_row.saturating_sub(1).min(16);
         let wait = self.options.discovery_period.saturating_mul(factor);
         let most = self.options.full_refresh_period;
         Instant::now() + wait.min(most.max(self.options.discovery_period))
+    }
+
+    /// Whether something that was too slow is not read in this round.
+    pub(super) fn leaves_alone(&self, failed: &Failed) -> bool {
+        failed
+            .retry_at
+            .is_some_and(|at| !self.is_whole || self.now < at)
+    }
+
+    /// One failure more than `before`. What was too slow is left alone for a while.
+    pub(super) fn failed(&self, before: Option<&Failed>, problem: Problem) -> Failed {
+        let mut failed = Failed::after(before, problem);
+        if failed.problem.code == TIMED_OUT {
+            let slow_before = before.map_or(0, |before| before.slow_in_a_row);
+            failed.slow_in_a_row = slow_before.saturating_add(1);
+            failed.retry_at = Some(self.retry_at(failed.slow_in_a_row));
+        }
+        failed
     }
 
     /// When something that is read now is read again whatever happens: at different times for different names, so that

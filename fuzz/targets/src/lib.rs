@@ -13,6 +13,7 @@ mod config;
 mod config_diff;
 mod consul_answers;
 mod consul_tags;
+mod emulator_package;
 mod emulator_request;
 mod emulator_timeline;
 mod emulator_topology;
@@ -41,6 +42,7 @@ pub use self::config::config;
 pub use self::config_diff::config_diff;
 pub use self::consul_answers::consul_answers;
 pub use self::consul_tags::consul_tags;
+pub use self::emulator_package::emulator_package;
 pub use self::emulator_request::emulator_request;
 pub use self::emulator_timeline::emulator_timeline;
 pub use self::emulator_topology::emulator_topology;
@@ -67,11 +69,12 @@ pub use self::xds_resources::xds_resources;
 pub type Target = fn(&[u8]);
 
 /// All of them by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 27] = [
+pub const TARGETS: [(&str, Target); 28] = [
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),
     ("consul_tags", consul_tags),
+    ("emulator_package", emulator_package),
     ("emulator_request", emulator_request),
     ("emulator_timeline", emulator_timeline),
     ("emulator_topology", emulator_topology),

@@ -92,6 +92,8 @@ tests! {
     consul_answers: INPUTS / 5,
     // Each is a Consul in memory, twice, with a runtime.
     consul_tags: INPUTS / 10,
+    // Each builds a cluster.
+    emulator_package: INPUTS / 5,
     // Each starts an emulator.
     emulator_request: INPUTS / 10,
     // Each runs twice what it describes.

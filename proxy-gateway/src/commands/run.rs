@@ -41,17 +41,34 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
             .map_err(|error| Failure::from_error(&error))?;
         sources.start(merge.provider(provider), options)
     };
-    let mut gateway = Gateway::start(&examined.settings, &mut inherited, sources).await?;
+    // A predecessor serves everything meanwhile.
+    let early = predecessor.is_none() && !examined.settings.sources.is_empty();
+    let mut gateway = Gateway::start(&examined.settings, &mut inherited, early, sources).await?;
     gateway.reopen_logs_on(signals.reopen());
     // Of addresses that are listened on no more.
     drop(inherited);
+    if early {
+        gateway.serve()?;
+        say_listening(&gateway, &examined.settings);
+        say_admin(&gateway);
+        say(
+            "until every source has given a configuration, other requests than those of known routes get 503",
+        );
+    }
     let mut has_successor = false;
     let mut failure = None;
     tokio::select! {
         state = gateway.until_ready(predecessor.as_ref()) => {
             match take_over(&mut gateway, &examined.settings, predecessor).await {
                 Ok(mut offer) => {
-                    announce(&gateway, &examined.settings, &state);
+                    if !early {
+                        say_listening(&gateway, &examined.settings);
+                    }
+                    announce(&state);
+                    if !early {
+                        say_admin(&gateway);
+                    }
+                    say("stop with Ctrl-C; a second Ctrl-C stops at once");
                     service_manager::notify(Message::Ready);
                     let successor = async {
                         match &mut offer {
@@ -166,7 +183,7 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
     }
 }
 
-fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
+fn say_listening(gateway: &Gateway, settings: &Settings) {
     for (listener, address) in settings.listeners.iter().zip(gateway.addresses()) {
         let scheme = if listener.tls.is_some() {
             "https"
@@ -178,15 +195,20 @@ fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
             listener.name
         ));
     }
+}
+
+fn say_admin(gateway: &Gateway) {
+    if let Some(address) = gateway.admin() {
+        say(&format!("admin page on http://{address}/"));
+    }
+}
+
+fn announce(state: &MergedState) {
     say(&format!(
         "serving {} routes to {} clusters; files are followed while they change",
         state.snapshot.routes().len(),
         state.snapshot.clusters().len()
     ));
-    if let Some(address) = gateway.admin() {
-        say(&format!("admin page on http://{address}/"));
-    }
-    say("stop with Ctrl-C; a second Ctrl-C stops at once");
 }
 
 /// Begins to listen to signals.

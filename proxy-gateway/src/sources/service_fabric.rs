@@ -62,7 +62,9 @@ impl ServiceFabricSource {
 
     fn discoverer(&self) -> Result<ServiceFabricDiscoverer, Failure> {
         match self.0.connect() {
-            Ok(discovery) => Ok(discovery.discoverer()),
+            Ok(discovery) => Ok(discovery
+                .unsupported(proxy_runtime::unsupported)
+                .discoverer()),
             Err(error) => Err(Failure::new(format!("{SECTION}: {}", with_causes(&error)))),
         }
     }

@@ -9,6 +9,7 @@ use servicefabric_emulator::gateway::{Emulator, Fault, FaultAction, Responder};
 use servicefabric_emulator::health::{EntityKey, HealthQuery, HealthState};
 use servicefabric_emulator::topology::Topology;
 use testkit::client::Connection;
+use testkit::origin::Origin;
 use testkit::time::eventually;
 
 const CLUSTER: &str = r#"
@@ -26,6 +27,13 @@ const CLUSTER: &str = r#"
     YARP.Enable = true
     YARP.Routes.bad.Path = "/bad/{oops"
 
+    [application_types.service_types.StickyType.labels]
+    YARP.Enable = true
+    YARP.Routes.sticky.Path = "/sticky"
+    YARP.Routes.sticky.AuthorizationPolicy = "Default"
+    YARP.Backend.SessionAffinity.Enabled = true
+    YARP.Backend.HealthCheck.Passive.Enabled = true
+
     [application_types.service_types.QuietType.labels]
     YARP.Routes.quiet.Path = "/quiet"
 
@@ -34,6 +42,7 @@ const CLUSTER: &str = r#"
     services.Quiet = { type = "QuietType" }
     services.Web = { type = "WebType", instances = 2 }
     services.Bad = { type = "BadType" }
+    services.Sticky = { type = "StickyType" }
 "#;
 
 /// A cluster whose services have small HTTP servers in them.
@@ -102,24 +111,46 @@ async fn discover_shows_routes_problems_and_reports_and_tells_the_cluster_nothin
         .expect("there are routes");
     assert_eq!(
         routes.keys().collect::<Vec<_>>(),
-        ["fabric%3A%2FShop%2FWeb:web"]
+        [
+            "fabric%3A%2FShop%2FSticky:sticky",
+            "fabric%3A%2FShop%2FWeb:web"
+        ]
     );
     let web = &provider["ReverseProxy"]["Clusters"]["fabric:/Shop/Web"];
     assert_eq!(
         web["Destinations"].as_object().map(|all| all.len()),
         Some(2)
     );
-    let pointer = provider["diagnostics"][0]["pointer"]
-        .as_str()
-        .expect("there is a problem");
-    assert!(pointer.ends_with("/YARP.Routes.bad.Path"), "{pointer}");
+    let diagnostics = provider["diagnostics"]
+        .as_array()
+        .expect("there are problems");
+    let pointers: Vec<_> = diagnostics
+        .iter()
+        .filter_map(|of| of["pointer"].as_str())
+        .collect();
+    for label in [
+        "YARP.Routes.bad.Path",
+        "YARP.Routes.sticky.AuthorizationPolicy",
+        "YARP.Backend.SessionAffinity.Enabled",
+        "YARP.Backend.HealthCheck.Passive.Enabled",
+    ] {
+        assert!(
+            pointers.iter().any(|of| of.ends_with(label)),
+            "{label}: {pointers:?}"
+        );
+    }
     let reports: Vec<_> = provider["health_reports"]
         .as_array()
         .expect("there are reports")
         .iter()
         .map(|report| (&report["entity"], &report["health"]["HealthState"]))
         .collect();
-    assert_eq!(reports.len(), 2, "{reports:?}");
+    assert_eq!(reports.len(), 3, "{reports:?}");
+    assert!(
+        reports
+            .iter()
+            .any(|(entity, state)| **entity == "service Shop~Sticky" && **state == "Warning")
+    );
     assert!(
         reports
             .iter()
@@ -146,7 +177,7 @@ async fn discover_shows_routes_problems_and_reports_and_tells_the_cluster_nothin
         .expect_success()
         .stdout;
     assert!(
-        text.contains("servicefabric: 1 routes, 1 clusters"),
+        text.contains("servicefabric: 2 routes, 2 clusters"),
         "{text}"
     );
     assert!(text.contains("not served fabric:/Shop/Quiet: "), "{text}");
@@ -243,4 +274,76 @@ async fn a_gateway_that_nobody_is_behind_is_named() {
     assert_eq!(found.status.code(), Some(1));
     assert!(found.stdout.contains("no answer: "), "{}", found.stdout);
     assert!(found.stdout.contains("127.0.0.1:1"), "{}", found.stdout);
+}
+
+/// The routes of a file are known from the start, and of everything else nobody knows yet whether it is served.
+#[tokio::test(flavor = "multi_thread")]
+async fn before_the_cluster_answers_known_routes_are_served_and_all_else_is_503() {
+    let known = Origin::named("known");
+    // Nobody listens there any more.
+    let place = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let place = place.expect("a port is free");
+    let file = ConfigFile::new(&format!(
+        r#"{{
+            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
+            "Admin": {{ "Address": "127.0.0.1:0" }},
+            "ReverseProxy": {{
+                "Routes": {{ "known": {{ "ClusterId": "known", "Match": {{ "Path": "/known" }} }} }},
+                "Clusters": {{ "known": {{ "Destinations": {{ "1": {{ "Address": "http://{}/" }} }} }} }}
+            }},
+            "ServiceFabricDiscovery": {{
+                "Gateways": ["http://{place}"],
+                "DiscoveryPeriod": "200ms", "FastPeriod": "100ms",
+                "DiscoverInsecureHttpDestinations": true
+            }}
+        }}"#,
+        known.addr()
+    ));
+    let mut process = start(&["run", "--config", &file.argument()], "get 503").await;
+    let address = address_after(&process.output(), "listening on http://");
+    let admin = address_after(&process.output(), "admin page on http://");
+    let mut client = Connection::http1(address).await.expect("it accepts");
+    eventually("the route of the file is served", async || {
+        let answer = Connection::http1(address)
+            .await
+            .expect("it accepts")
+            .get("/known")
+            .await;
+        answer.is_ok_and(|answer| answer.status == 200 && answer.text() == "known")
+    })
+    .await;
+    let answer = client.get("/shop/cart").await.expect("it answers");
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.header("retry-after"), Some("5"));
+    let ready = async || {
+        let mut page = Connection::http1(admin).await.expect("it listens");
+        page.get("/readyz").await.expect("it answers").status
+    };
+    assert_eq!(ready().await, 503);
+    process.wait_for_output("nothing of it serves yet").await;
+
+    let emulator = Emulator::builder(Topology::from_toml(CLUSTER).expect("it is a topology"))
+        .listen(place.to_string())
+        .workload(Responder::default())
+        .start()
+        .await
+        .expect("the port is still free");
+    process.wait_for_output("a second Ctrl-C").await;
+    let status = async |path: &str| {
+        let mut client = Connection::http1(address).await.expect("it accepts");
+        client.get(path).await.expect("it answers").status
+    };
+    eventually("the discovered route is served", async || {
+        status("/shop/cart").await == 200
+    })
+    .await;
+    eventually("what has no route is not found", async || {
+        status("/nothing").await == 404
+    })
+    .await;
+    assert_eq!(status("/known").await, 200);
+    assert_eq!(ready().await, 200);
+    process.interrupt();
+    assert!(process.wait().await.success());
+    emulator.shutdown().await;
 }

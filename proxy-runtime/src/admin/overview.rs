@@ -37,7 +37,7 @@ pub(super) struct Overview {
     flow: Flow,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Clone, Copy, Default, Serialize)]
 struct Counts {
     routes: usize,
     clusters: usize,
@@ -48,6 +48,8 @@ struct Counts {
     unhealthy: usize,
     sources: usize,
     sources_failing: usize,
+    sources_in_part: usize,
+    routes_refused: usize,
     errors: usize,
     warnings: usize,
 }
@@ -69,6 +71,8 @@ pub(super) fn of(admin: &Inner) -> Overview {
     let (ready, waiting_for) = admin.readiness_of_sources();
     let mut counts = count(&clusters);
     counts.routes = routes.len();
+    counts.routes_refused = routes.iter().filter(|r| r.refused.is_some()).count();
+    counts.sources_in_part = admin.sources_in_part();
     for (_, state) in admin.provider_states() {
         counts.sources += 1;
         counts.sources_failing += usize::from(state == "failing");
@@ -244,6 +248,20 @@ fn judge(
             "sources fail, their last good configuration serves",
         ));
     }
+    if counts.sources_in_part > 0 {
+        trouble.push(some(
+            counts.sources_in_part,
+            "source answers in part, older answers stand in for the rest",
+            "sources answer in part, older answers stand in for the rest",
+        ));
+    }
+    if counts.routes_refused > 0 {
+        trouble.push(some(
+            counts.routes_refused,
+            "route rejects all its requests",
+            "routes reject all their requests",
+        ));
+    }
     if counts.errors > 0 {
         trouble.push(some(
             counts.errors,
@@ -254,12 +272,18 @@ fn judge(
     if trouble.is_empty() {
         let sentence = match (counts.clusters, counts.routes) {
             (0, 0) => "Nothing is configured yet: there is no route and no cluster.".to_owned(),
-            _ => format!(
-                "All is well: {} to {} with {}.",
-                some(counts.routes, "route leads", "routes lead"),
-                some(counts.clusters, "cluster", "clusters"),
-                some(counts.destinations, "destination", "destinations"),
-            ),
+            _ => {
+                let well = match counts.warnings {
+                    0 => "All is well".to_owned(),
+                    warnings => some(warnings, "warning", "warnings"),
+                };
+                format!(
+                    "{well}: {} to {} with {}.",
+                    some(counts.routes, "route leads", "routes lead"),
+                    some(counts.clusters, "cluster", "clusters"),
+                    some(counts.destinations, "destination", "destinations"),
+                )
+            }
         };
         return (Verdict::Ok, sentence);
     }
@@ -303,6 +327,29 @@ mod tests {
         assert_eq!(
             sentence,
             "All is well: 1 route leads to 2 clusters with 3 destinations."
+        );
+
+        let warned = Counts {
+            warnings: 2,
+            ..healthy
+        };
+        let (verdict, sentence) = judge(&warned, &Trouble::default(), true, &[]);
+        assert_eq!(verdict, Verdict::Ok);
+        assert_eq!(
+            sentence,
+            "2 warnings: 1 route leads to 2 clusters with 3 destinations."
+        );
+
+        let partial = Counts {
+            sources_in_part: 1,
+            routes_refused: 1,
+            ..warned
+        };
+        let (verdict, sentence) = judge(&partial, &Trouble::default(), true, &[]);
+        assert_eq!(verdict, Verdict::Degraded);
+        assert_eq!(
+            sentence,
+            "1 source answers in part, older answers stand in for the rest; 1 route rejects all its requests."
         );
 
         let ill = Counts {

@@ -17,7 +17,7 @@ pub(super) struct Providers {
 #[derive(Serialize)]
 struct Provider {
     name: String,
-    /// `live`, `starting`, `restored`, `failing` or `stopped`.
+    /// `live`, `partial`, `starting`, `restored`, `failing` or `stopped`.
     state: &'static str,
     required: bool,
     routes: usize,
@@ -149,12 +149,20 @@ impl Inner {
             let state = match report.status.state {
                 _ if report.refused_since.is_some() => "failing",
                 SourceState::Live if report.status.quarantined.is_empty() => "healthy",
-                SourceState::Live | SourceState::Restored => "degraded",
+                SourceState::Live | SourceState::Partial | SourceState::Restored => "degraded",
                 SourceState::Failing => "failing",
                 _ => "unknown",
             };
             (report.name.to_string(), state)
         })
+    }
+
+    /// How many sources answer in part.
+    pub(super) fn sources_in_part(&self) -> usize {
+        let reports = self.merged.as_ref().map(|merged| merged.providers());
+        let mut reports = reports.unwrap_or_default();
+        reports.retain(|report| report.status.state == SourceState::Partial);
+        reports.len()
     }
 
     /// Whether every required source has given a valid configuration, and which have not.

@@ -17,7 +17,7 @@ const MAX_PARAMETERS: usize = 1000;
 const MAX_PARAMETER: usize = 64 * 1024;
 
 impl Cluster {
-    /// Creates an application. Its services are created one by one.
+    /// Creates an application with the default services of its type, all or nothing. Others are created one by one.
     ///
     /// # Errors
     ///
@@ -39,6 +39,10 @@ impl Cluster {
                 format!("the cluster has {MAX_APPLICATIONS} applications already"),
             ));
         }
+        let parameters = overridden(&declared.default_parameters, &creation.parameters);
+        let services = declared.default_services.iter();
+        let services = services.map(|service| service.creation(&name, &parameters));
+        let services = services.collect::<Result<Vec<_>, _>>()?;
         let descriptions = descriptions(&name, declared);
         for entry in self.nodes.values_mut() {
             for description in &descriptions {
@@ -62,7 +66,14 @@ impl Cluster {
             services: std::collections::BTreeSet::new(),
             upgrade: None,
         };
-        self.applications.insert(name, application);
+        self.applications.insert(name.clone(), application);
+        for service in services {
+            if let Err(error) = self.create_service(service) {
+                // It has just been created, so it is there.
+                let _ = self.delete_application(&name);
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
@@ -109,23 +120,33 @@ impl Cluster {
             application.type_version.clone(),
         );
         let declared = self.types.get(&key);
-        let mut parameters = declared
-            .map(|found| found.default_parameters.clone())
-            .unwrap_or_default();
-        for (name, value) in &application.parameters {
-            let known = parameters
-                .keys()
-                .find(|known| known.eq_ignore_ascii_case(name))
-                .cloned();
-            parameters.insert(known.unwrap_or_else(|| name.clone()), value.clone());
-        }
-        Ok(parameters)
+        let defaults = declared.map(|found| found.default_parameters.clone());
+        Ok(overridden(
+            &defaults.unwrap_or_default(),
+            &application.parameters,
+        ))
     }
 
     /// The version of an application's type that a node was told about.
     pub(super) fn version_on(&self, node: &str, application: &FabricName) -> Option<String> {
         self.nodes.get(node)?.versions.get(application).cloned()
     }
+}
+
+/// Parameters with those of an application over the defaults of its type. Names are those of the type.
+fn overridden(
+    defaults: &IndexMap<String, String>,
+    own: &IndexMap<String, String>,
+) -> IndexMap<String, String> {
+    let mut parameters = defaults.clone();
+    for (name, value) in own {
+        let known = parameters
+            .keys()
+            .find(|known| known.eq_ignore_ascii_case(name))
+            .cloned();
+        parameters.insert(known.unwrap_or_else(|| name.clone()), value.clone());
+    }
+    parameters
 }
 
 /// Whether a type declares these parameters.

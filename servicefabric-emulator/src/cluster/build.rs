@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::date::Date;
 use super::endpoint::PortPool;
 use super::entity::{Node, NodeStatus};
 use super::error::FabricError;
-use super::identity::{instance_id, node_id};
+use super::identity::node_id;
+use super::image_store::ImageStore;
 use super::naming::{NameStore, ResolveCache};
 use super::state::{Cluster, NodeEntry, Script, Settings};
 use crate::health::{EntityKey, HealthStore, ReportQueue};
@@ -24,7 +26,7 @@ impl Cluster {
     ///
     /// Everything that is wrong with the topology.
     pub fn new(topology: &Topology) -> Result<Self, TopologyError> {
-        Self::build(topology, false)
+        Self::build(topology, false, None)
     }
 
     /// The same, with [workloads](Self::attach_workloads) from the first moment on: no replica is ready before its address
@@ -34,16 +36,23 @@ impl Cluster {
     ///
     /// As for [`new`](Self::new).
     pub fn with_workloads(topology: &Topology) -> Result<Self, TopologyError> {
-        Self::build(topology, true)
+        Self::build(topology, true, None)
     }
 
-    fn build(topology: &Topology, workloads: bool) -> Result<Self, TopologyError> {
+    /// A cluster with or without workloads whose ids of instances begin with a date; `None`: with that of its start. A
+    /// cluster that is built again has to have other ids, or clients could not tell its instances from the old ones.
+    pub(crate) fn build(
+        topology: &Topology,
+        workloads: bool,
+        ids_since: Option<Date>,
+    ) -> Result<Self, TopologyError> {
         let plan = topology.plan()?;
         let described = &topology.cluster;
         let settings = Settings {
             name: described.name.clone(),
             version: described.version.clone(),
             start: plan.start,
+            ids_since: ids_since.unwrap_or(plan.start).ticks(),
             hosting: plan.hosting.clone(),
             reconfiguration_time: described.reconfiguration_time,
         };
@@ -53,6 +62,7 @@ impl Cluster {
             nodes: BTreeMap::new(),
             types: BTreeMap::new(),
             image_store: BTreeMap::new(),
+            uploads: ImageStore::default(),
             applications: BTreeMap::new(),
             services: BTreeMap::new(),
             partitions: BTreeMap::new(),
@@ -112,7 +122,7 @@ impl Cluster {
             },
             is_seed_node: index < SEED_NODES,
             id: node_id(&name),
-            instance_id: instance_id(self.next_sequence()),
+            instance_id: self.next_instance_id(),
             up_at: (!described.down).then_some(Moment::ZERO),
             down_at: described.down.then_some(Moment::ZERO),
             deactivation: None,

@@ -6,10 +6,16 @@ use super::error::FabricError;
 /// The longest expression that is read, in bytes.
 const MAX_LENGTH: usize = 4096;
 
+/// The most alternatives that an expression has when its parentheses are resolved.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// The deepest nesting of parentheses.
+const MAX_DEPTH: usize = 16;
+
 /// An expression such as `NodeType == Front && Disk != Slow || NodeName == _Node_0`.
 ///
-/// Comparisons are `==` and `!=`, of a property of the node with a text; `&&` binds before `||`. There are no
-/// parentheses. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of every node; a node without a
+/// Comparisons are `==` and `!=`, of a property of the node with a text; `&&` binds before `||`, and parentheses before
+/// both. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of every node; a node without a
 /// property differs from every text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraint {
@@ -39,10 +45,8 @@ impl Constraint {
                 "placement constraints have at most 4096 bytes",
             ));
         }
-        let alternatives = text.split("||");
-        let alternatives = alternatives.map(|all| all.split("&&").map(Comparison::parse).collect());
         Ok(Self {
-            alternatives: alternatives.collect::<Result<_, _>>()?,
+            alternatives: alternatives(text, 0)?,
         })
     }
 
@@ -52,6 +56,69 @@ impl Constraint {
         self.alternatives.is_empty()
             || alternatives.any(|all| all.iter().all(|comparison| comparison.admits(node)))
     }
+}
+
+/// The alternatives of an expression, each of which is a list of comparisons that all have to hold.
+fn alternatives(text: &str, depth: usize) -> Result<Vec<Vec<Comparison>>, FabricError> {
+    let mut alternatives = Vec::new();
+    for all in split(text, "||")? {
+        let mut combined = vec![Vec::new()];
+        for part in split(all, "&&")? {
+            let part = part.trim();
+            let inner = part
+                .strip_prefix('(')
+                .and_then(|rest| rest.strip_suffix(')'));
+            let options = match inner {
+                Some(_) if depth == MAX_DEPTH => return Err(too_complex()),
+                Some(inner) => self::alternatives(inner, depth + 1)?,
+                None => vec![vec![Comparison::parse(part)?]],
+            };
+            if combined.len() * options.len() > MAX_ALTERNATIVES {
+                return Err(too_complex());
+            }
+            let both = |before: &Vec<Comparison>, option: &Vec<Comparison>| {
+                before.iter().chain(option).cloned().collect()
+            };
+            let each = |before| options.iter().map(move |option| both(before, option));
+            combined = combined.iter().flat_map(each).collect();
+        }
+        alternatives.extend(combined);
+        if alternatives.len() > MAX_ALTERNATIVES {
+            return Err(too_complex());
+        }
+    }
+    Ok(alternatives)
+}
+
+/// The parts between an operator, as far as that does not stand in parentheses.
+fn split<'a>(text: &'a str, operator: &str) -> Result<Vec<&'a str>, FabricError> {
+    let (mut parts, mut begin, mut open) = (Vec::new(), 0, 0_usize);
+    for (at, character) in text.char_indices() {
+        match character {
+            '(' => open += 1,
+            ')' => open = open.checked_sub(1).ok_or_else(unbalanced)?,
+            _ if open == 0 && at >= begin && text[at..].starts_with(operator) => {
+                parts.push(&text[begin..at]);
+                begin = at + operator.len();
+            }
+            _ => {}
+        }
+    }
+    if open > 0 {
+        return Err(unbalanced());
+    }
+    parts.push(&text[begin..]);
+    Ok(parts)
+}
+
+fn unbalanced() -> FabricError {
+    FabricError::invalid_argument("the parentheses of the placement constraints do not match")
+}
+
+fn too_complex() -> FabricError {
+    FabricError::invalid_argument(format!(
+        "placement constraints have at most {MAX_ALTERNATIVES} alternatives, and {MAX_DEPTH} parentheses inside of each other"
+    ))
 }
 
 impl Comparison {
@@ -124,6 +191,17 @@ mod tests {
             ),
             ("Memory == Much", false),
             ("Memory != Much", true),
+            ("(NodeType == Front)", true),
+            ("((NodeType == Front) && (Disk == Slow))", false),
+            ("NodeType == Front && (Disk == Slow || Disk == Fast)", true),
+            (
+                "(NodeType == Back || NodeName == _Node_0) && Disk == Slow",
+                false,
+            ),
+            (
+                "NodeType == Back && Disk == Fast || (NodeName == _Node_0)",
+                true,
+            ),
         ] {
             let constraint = Constraint::parse(text).unwrap();
             assert_eq!(constraint.admits(&front), expected, "{text}");
@@ -137,11 +215,19 @@ mod tests {
             "NodeType ==",
             "== Front",
             "NodeType == Front &&",
-            "(A == B)",
+            "(A == B",
+            "A == B)",
+            ")A == B(",
+            "()",
+            "(A == B) C",
             "A = B",
             "A <= B",
         ] {
             assert!(Constraint::parse(text).is_err(), "{text}");
         }
+        let wide = ["(A == B || C == D)"; 9].join(" && ");
+        assert!(Constraint::parse(&wide).is_err(), "512 alternatives");
+        let deep = "(".repeat(17) + "A == B" + &")".repeat(17);
+        assert!(Constraint::parse(&deep).is_err());
     }
 }

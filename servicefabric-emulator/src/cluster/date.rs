@@ -1,6 +1,7 @@
 //! Dates: where virtual time lies on the calendar.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
@@ -49,6 +50,15 @@ impl Date {
     /// Milliseconds since 1970.
     pub fn unix_millis(self) -> i64 {
         self.millis
+    }
+
+    /// The date that a clock of the system shows.
+    pub fn of(time: SystemTime) -> Self {
+        let since = time
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        Self { millis }
     }
 
     /// Steps of 100 ns since 1601, as Service Fabric numbers reports.

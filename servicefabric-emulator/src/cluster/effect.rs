@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::entity::{EndpointResource, ReplicaRole, ServiceKind};
+use super::entity::{EndpointResource, PartitionInformation, ReplicaRole, ServiceKind};
 use super::identity::ReplicaRef;
 use super::name::FabricName;
 
@@ -36,6 +36,8 @@ pub enum Effect {
 pub struct OpenedReplica {
     /// The replica.
     pub replica: ReplicaRef,
+    /// Which part of its service its partition is.
+    pub partition: PartitionInformation,
     /// The node that it is on.
     pub node: Arc<str>,
     /// Address of that node.

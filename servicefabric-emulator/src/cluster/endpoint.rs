@@ -152,12 +152,12 @@ impl Cluster {
         listeners: Vec<EndpointResource>,
     ) -> Option<OpenedReplica> {
         let replica = self.replica(key)?;
-        let service = self
-            .services
-            .get(&self.partitions.get(&key.partition)?.service)?;
+        let partition = self.partitions.get(&key.partition)?;
+        let service = self.services.get(&partition.service)?;
         let entry = self.nodes.get(&replica.node)?;
         Some(OpenedReplica {
             replica: key,
+            partition: partition.information.clone(),
             node: replica.node.clone(),
             node_address: entry.node.address.clone(),
             service: service.name.clone(),

@@ -92,6 +92,8 @@ error_codes! {
     PropertyDoesNotExist = "FABRIC_E_PROPERTY_DOES_NOT_EXIST", 404;
     /// The application type has no such service manifest.
     ServiceManifestNotFound = "FABRIC_E_SERVICE_MANIFEST_NOT_FOUND", 404;
+    /// The image store has no such file.
+    FileNotFound = "FABRIC_E_FILE_NOT_FOUND", 404;
     /// Nothing in the cluster bears this name or id.
     HealthEntityNotFound = "FABRIC_E_HEALTH_ENTITY_NOT_FOUND", 404;
     /// There is no such code package on the node.
@@ -126,6 +128,8 @@ error_codes! {
     ValueTooLarge = "FABRIC_E_VALUE_TOO_LARGE", 413;
     /// Something failed that has no code of its own.
     Fail = "E_FAIL", 500;
+    /// The emulator has no such part of a cluster.
+    NotImplemented = "E_NOTIMPL", 501;
     /// Too few replicas are up to write.
     NoWriteQuorum = "FABRIC_E_NO_WRITE_QUORUM", 503;
     /// The replica is no primary.

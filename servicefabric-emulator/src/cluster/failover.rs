@@ -7,7 +7,7 @@ use super::entity::{
     Intent, PartitionStatus, Replica, ReplicaRole, ReplicaStatus, ServiceKind, ServiceScale,
 };
 use super::error::{ErrorCode, FabricError};
-use super::identity::{PartitionId, ReplicaRef, instance_id};
+use super::identity::{PartitionId, ReplicaRef};
 use super::placement::package_of;
 use super::state::Cluster;
 use super::timer::Timer;
@@ -175,7 +175,7 @@ impl Cluster {
         node: &Arc<str>,
         role: ReplicaRole,
     ) -> Option<ReplicaRef> {
-        let replica = instance_id(self.next_sequence());
+        let replica = self.next_instance_id();
         let key = ReplicaRef {
             partition: id,
             replica,

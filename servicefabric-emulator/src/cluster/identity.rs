@@ -1,4 +1,4 @@
-//! Ids that look as those of a real cluster, and are the same in every run: each is a hash of what it identifies.
+//! Ids that look as those of a real cluster: of what has a name a hash, which is the same in every run; of instances a time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -83,14 +83,12 @@ impl fmt::Display for ReplicaRef {
     }
 }
 
-/// The first number of an instance or replica id. Real ones are a count of 100 ns steps: 18 digits that grow.
-const FIRST_INSTANCE: i64 = 133_000_000_000_000_000;
-
-/// An id that grows with `sequence`, has 18 digits, and does not look as if it were a counter.
-pub(crate) fn instance_id(sequence: u64) -> i64 {
+/// An id that grows with `sequence`: as real ones, steps of 100 ns, of which `since` is the first. Ten thousand of them
+/// take a second, so that a cluster that begins later has none of those that an earlier one had.
+pub(crate) fn instance_id(since: i64, sequence: u64) -> i64 {
     let step = i64::try_from(sequence % 1_000_000_000).unwrap_or(0);
-    let spread = i64::try_from(hash("instance", sequence) % 7_000_000).unwrap_or(0);
-    FIRST_INSTANCE + step * 10_000_000 + spread
+    let spread = i64::try_from(hash("instance", sequence) % 700).unwrap_or(0);
+    since.saturating_add(step * 1_000 + spread)
 }
 
 /// A 128-bit id as nodes have it: 32 hexadecimal digits.
@@ -113,6 +111,7 @@ pub(crate) fn hash(text: &str, salt: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Date;
 
     #[test]
     fn partition_ids_are_written_as_guids_and_read_back() {
@@ -139,9 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn instance_ids_grow_and_have_eighteen_digits() {
-        let ids: Vec<i64> = (0..1000).map(instance_id).collect();
-        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(ids.iter().all(|id| id.to_string().len() == 18));
+    fn instance_ids_grow_have_eighteen_digits_and_do_not_come_again() {
+        let since = |text: &str| Date::parse(text).unwrap().ticks();
+        let ids = |since| (0..20_000).map(move |at| instance_id(since, at));
+        let first: Vec<i64> = ids(since("2026-01-01T00:00:00Z")).collect();
+        assert!(first.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(first.iter().all(|id| id.to_string().len() == 18));
+        let mut later = ids(since("2026-01-01T00:00:03Z"));
+        assert!(later.all(|id| id > first[first.len() - 1]));
     }
 }

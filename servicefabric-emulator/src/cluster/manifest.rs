@@ -16,7 +16,11 @@ impl Cluster {
     ///
     /// `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`.
     pub fn application_manifest(&self, name: &str, version: &str) -> Result<String, FabricError> {
-        Ok(application_manifest(self.application_type(name, version)?))
+        let found = self.application_type(name, version)?;
+        Ok(match &found.manifest {
+            Some(text) => text.to_string(),
+            None => application_manifest(found),
+        })
     }
 
     /// A service manifest of an application type.
@@ -33,7 +37,11 @@ impl Cluster {
         let found = self
             .application_type(name, version)?
             .service_manifest(manifest);
-        found.map(service_manifest).ok_or_else(|| {
+        let text = found.map(|found| match &found.manifest {
+            Some(text) => text.to_string(),
+            None => service_manifest(found),
+        });
+        text.ok_or_else(|| {
             FabricError::new(
                 ErrorCode::ServiceManifestNotFound,
                 format!("'{name}' has no service manifest '{manifest}' in version '{version}'"),

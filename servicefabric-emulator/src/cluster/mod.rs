@@ -47,10 +47,12 @@ mod failover;
 mod faults;
 mod host;
 mod identity;
+mod image_store;
 mod manifest;
 mod name;
 mod naming;
 mod nodes;
+mod package;
 mod page;
 mod placement;
 mod read;
@@ -81,11 +83,15 @@ pub use self::entity::{
 };
 pub use self::error::{ErrorCode, FabricError};
 pub use self::identity::{PartitionId, ReplicaRef};
+pub use self::image_store::{StoredContent, StoredFile};
 pub(crate) use self::manifest::labels_xml;
 pub use self::name::FabricName;
 pub use self::naming::{
     BatchOutcome, EndpointKind, Property, PropertyOperation, PropertyResult, PropertyValue,
     ResolvedEndpoint, ResolvedPartition, SubNames,
+};
+pub use self::package::{
+    APPLICATION_MANIFEST, DefaultService, MAX_MANIFEST, PackageError, SERVICE_MANIFEST,
 };
 pub use self::page::{Page, PageRequest};
 pub use self::request::{ApplicationCreation, ServiceCreation, ServiceUpdate, UpgradeRequest};

@@ -6,7 +6,7 @@ use super::entity::{
     Deactivation, DeactivationIntent, Intent, NodeStatus, ReplicaRole, ReplicaStatus,
 };
 use super::error::{ErrorCode, FabricError};
-use super::identity::{ReplicaRef, instance_id};
+use super::identity::ReplicaRef;
 use super::state::{Cluster, NodeEntry};
 
 impl Cluster {
@@ -189,7 +189,7 @@ impl Cluster {
     /// `FABRIC_E_NODE_NOT_FOUND`.
     pub fn start_node(&mut self, node: &str) -> Result<(), FabricError> {
         let now = self.now;
-        let life = instance_id(self.next_sequence());
+        let life = self.next_instance_id();
         let entry = self.existing_node(node)?;
         if entry.node.status != NodeStatus::Down {
             return Ok(());

@@ -133,7 +133,7 @@ impl Cluster {
         self.move_replica(partition, moved, to, ReplicaRole::None)
     }
 
-    fn move_replica(
+    pub(super) fn move_replica(
         &mut self,
         partition: PartitionId,
         moved: Option<ReplicaRef>,

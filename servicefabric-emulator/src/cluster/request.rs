@@ -61,6 +61,8 @@ pub struct ServiceCreation {
     pub instance_close_delay: Span,
     /// How long a replica that is down is waited for before another one takes its place.
     pub replica_restart_wait: Span,
+    /// The name that the DNS service of the cluster has for it; empty for none. It is kept and shown, not resolved.
+    pub dns_name: String,
 }
 
 /// How long a replica that is down is waited for when nothing else is said: 30 minutes.
@@ -84,6 +86,7 @@ impl ServiceCreation {
             activation_mode: ActivationMode::SharedProcess,
             instance_close_delay: Span::ZERO,
             replica_restart_wait: DEFAULT_RESTART_WAIT,
+            dns_name: String::new(),
         }
     }
 

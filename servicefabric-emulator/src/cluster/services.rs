@@ -9,7 +9,7 @@ use super::entity::{
     ServiceStatus, ServiceType, Vitals,
 };
 use super::error::{ErrorCode, FabricError};
-use super::identity::{PartitionId, ReplicaRef, instance_id};
+use super::identity::{PartitionId, ReplicaRef};
 use super::name::FabricName;
 use super::request::{ServiceCreation, ServiceUpdate};
 use super::state::Cluster;
@@ -101,6 +101,7 @@ impl Cluster {
             activation_mode: creation.activation_mode,
             instance_close_delay: creation.instance_close_delay,
             replica_restart_wait: creation.replica_restart_wait,
+            dns_name: creation.dns_name,
             created_at: self.now,
             partitions: BTreeSet::new(),
             listeners: service_type.listeners.clone(),
@@ -181,7 +182,7 @@ impl Cluster {
             ServiceKind::Stateless => Epoch::default(),
             ServiceKind::Stateful => Epoch {
                 configuration_version: 0,
-                data_loss_version: instance_id(self.next_sequence()),
+                data_loss_version: self.next_instance_id(),
             },
         };
         let partition = Partition {
@@ -194,7 +195,7 @@ impl Cluster {
             epoch,
             last_quorum_loss: Span::ZERO,
             replicas: BTreeMap::new(),
-            created_as: instance_id(self.next_sequence()),
+            created_as: self.next_instance_id(),
             lookup: 0,
             quorum_lost_at: None,
             reconfigured_at: None,
@@ -223,7 +224,7 @@ impl Cluster {
         self.dirty.insert(id);
     }
 
-    /// Changes a service. Replicas come and go as the new counts want.
+    /// Changes a service. Replicas come, go and move as the new counts and constraints want.
     ///
     /// # Errors
     ///
@@ -249,6 +250,7 @@ impl Cluster {
         };
         self.wanted_replicas = wanted;
         service.scale = scale;
+        let is_moved = constraint.is_some();
         if let (Some(constraint), Some(text)) = (constraint, update.placement_constraints) {
             service.constraint = constraint;
             service.placement_constraints = text;
@@ -267,7 +269,30 @@ impl Cluster {
             self.follow_scale(id, scale);
         }
         self.settle();
+        if is_moved {
+            self.leave_forbidden_nodes(name);
+        }
         Ok(())
+    }
+
+    /// Moves what the constraints of a service do not allow any more. Replicas that no other node can take stay.
+    fn leave_forbidden_nodes(&mut self, name: &FabricName) {
+        let Some(service) = self.services.get(name) else {
+            return;
+        };
+        let partitions = service.partitions.iter();
+        let replicas = partitions.filter_map(|id| self.partitions.get(id));
+        let replicas = replicas.flat_map(|partition| partition.replicas.values());
+        let misplaced = replicas.filter(|replica| {
+            let node = self.node(&replica.node);
+            replica.is_counted() && node.is_some_and(|node| !service.constraint.admits(node))
+        });
+        let misplaced: Vec<_> = misplaced
+            .map(|replica| (replica.key, replica.role))
+            .collect();
+        for (key, role) in misplaced {
+            let _ = self.move_replica(key.partition, Some(key), None, role);
+        }
     }
 
     /// Deletes a service: its replicas are closed at once.

@@ -7,7 +7,8 @@ use super::date::Date;
 use super::effect::Effect;
 use super::endpoint::PortPool;
 use super::entity::{Application, ApplicationType, Node, Partition, Service};
-use super::identity::{PartitionId, ReplicaRef};
+use super::identity::{PartitionId, ReplicaRef, instance_id};
+use super::image_store::ImageStore;
 use super::name::FabricName;
 use super::naming::{NameStore, ResolveCache};
 use super::timer::Timer;
@@ -25,6 +26,8 @@ pub struct Cluster {
     pub(super) types: BTreeMap<(String, String), ApplicationType>,
     /// Application types that can be provisioned, by name and version.
     pub(super) image_store: BTreeMap<(String, String), ApplicationType>,
+    /// What clients have uploaded.
+    pub(super) uploads: ImageStore,
     pub(super) applications: BTreeMap<FabricName, Application>,
     pub(super) services: BTreeMap<FabricName, Service>,
     pub(super) partitions: BTreeMap<PartitionId, Partition>,
@@ -67,6 +70,8 @@ pub(super) struct Settings {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) start: Date,
+    /// What ids of instances begin with: steps of 100 ns since 1601.
+    pub(super) ids_since: i64,
     pub(super) hosting: HostingConfig,
     pub(super) reconfiguration_time: Span,
 }
@@ -127,6 +132,12 @@ impl Cluster {
         if self.workloads {
             self.effects.push(effect);
         }
+    }
+
+    /// An id for an instance, a replica, or the life of a node.
+    pub(super) fn next_instance_id(&mut self) -> i64 {
+        let sequence = self.next_sequence();
+        instance_id(self.settings.ids_since, sequence)
     }
 
     /// The next number that an id is made from.

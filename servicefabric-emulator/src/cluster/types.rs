@@ -8,13 +8,16 @@ use super::state::Cluster;
 const MAX_TYPES: usize = 10_000;
 
 impl Cluster {
-    /// Provisions an application type from the image store. The path is `Name/Version`, or `Name` when the store has one
-    /// version of it.
+    /// Provisions an application type from the image store: a package that was uploaded to this path, or one that the
+    /// topology holds back. The path of such a one is `Name/Version`, or `Name` when there is one version of it.
     ///
     /// # Errors
     ///
     /// `E_INVALIDARG` when the store has nothing there, `FABRIC_E_APPLICATION_TYPE_ALREADY_EXISTS`.
     pub fn provision(&mut self, build_path: &str) -> Result<(), FabricError> {
+        if let Some(uploaded) = self.uploaded(build_path) {
+            return self.provision_type(uploaded?);
+        }
         let mut at_path = self.image_store.values().filter(|stored| {
             let version = build_path.strip_prefix(stored.name.as_str());
             version.is_some_and(|rest| {
@@ -30,7 +33,7 @@ impl Cluster {
                 "the image store has several versions at '{build_path}': write Name/Version"
             ))),
             (None, _) => Err(FabricError::invalid_argument(format!(
-                "the image store has no application package at '{build_path}'"
+                "the image store has no application package at '{build_path}': upload a directory with ApplicationManifest.xml"
             ))),
         }
     }

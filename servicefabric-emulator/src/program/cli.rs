@@ -14,7 +14,7 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Run a cluster with its gateway until Ctrl-C
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Run a hosting script in virtual time and print what happens
     Timeline(Timeline),
 }
@@ -27,6 +27,10 @@ pub(super) struct Serve {
     /// The cluster, as TOML or (by the ending `.json`) as JSON; without it there is a small example
     #[arg(long, value_name = "FILE")]
     pub(super) topology: Option<PathBuf>,
+    /// Deploy an application package: the directory with ApplicationManifest.xml. May be given several times; without
+    /// `--topology` there is nothing else in the cluster
+    #[arg(long, value_name = "DIR")]
+    pub(super) package: Vec<PathBuf>,
     /// Put a small HTTP server behind every replica that says who answers
     #[arg(long)]
     pub(super) services: bool,

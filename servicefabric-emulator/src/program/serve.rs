@@ -1,13 +1,13 @@
+use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use program_kit::{Failure, Logging, Stop, read};
-use servicefabric_emulator::cluster::Date;
+use servicefabric_emulator::cluster::{APPLICATION_MANIFEST, ApplicationType, Date, MAX_MANIFEST};
 use servicefabric_emulator::gateway::{
     Builder, Dialect, Emulator, Responder, Role, Time, TlsOptions,
 };
-use servicefabric_emulator::hosting::Moment;
-use servicefabric_emulator::topology::{ClusterDescription, Topology};
+use servicefabric_emulator::topology::Topology;
 use tokio::time::sleep;
 
 use super::cli;
@@ -69,14 +69,15 @@ async fn tell_progress() {
 fn describe(options: &cli::Serve) -> Result<Builder, Failure> {
     let mut topology = match &options.topology {
         Some(path) => load(path)?,
+        None if !options.package.is_empty() => Topology::default(),
         None => Topology::from_toml(EXAMPLE).map_err(|error| Failure::from_error(&error))?,
     };
     for warning in topology.warnings() {
         tracing::warn!("{warning}");
     }
-    if topology.cluster.start == ClusterDescription::default().start {
+    if topology.cluster.start.is_none() && !options.manual_time {
         // Nobody chose a date, and people compare what they see with their clocks.
-        topology.cluster.start = now();
+        topology.cluster.start = Some(Date::of(SystemTime::now()).to_string());
     }
     let mut builder = Emulator::builder(topology)
         .listen(&options.listen)
@@ -91,6 +92,9 @@ fn describe(options: &cli::Serve) -> Result<Builder, Failure> {
             cli::Dialect::Current => Dialect::Current,
             cli::Dialect::Runtime64 => Dialect::Runtime64,
         });
+    for directory in &options.package {
+        builder = builder.package(package(directory)?);
+    }
     if options.services {
         let mut responder = Responder::new();
         if let Some(listeners) = descriptors::listeners(descriptors::limit()) {
@@ -140,13 +144,36 @@ fn load(path: &Path) -> Result<Topology, Failure> {
     topology.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-fn now() -> String {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let milliseconds = u64::try_from(since.as_millis()).unwrap_or(0);
-    Date::parse("1970-01-01T00:00:00Z")
-        .expect("this is a date")
-        .plus(Moment::from_millis(milliseconds))
-        .to_string()
+/// Reads the application package in a directory.
+fn package(directory: &Path) -> Result<ApplicationType, Failure> {
+    if !directory.join(APPLICATION_MANIFEST).is_file() {
+        return Err(Failure::new(format!(
+            "{} is no application package: it has no {APPLICATION_MANIFEST}; give the directory that a build makes, often `pkg/Release`",
+            directory.display()
+        )));
+    }
+    let mut unreadable = None;
+    let read = ApplicationType::from_package(|file| {
+        let path = directory.join(file);
+        let text = std::fs::File::open(&path).and_then(|opened| {
+            let mut text = String::new();
+            // One byte more than is allowed tells that there is more.
+            opened
+                .take(MAX_MANIFEST as u64 + 1)
+                .read_to_string(&mut text)?;
+            Ok(text)
+        });
+        match text {
+            Ok(text) => Some(text),
+            Err(error) => {
+                unreadable = Some(format!("{} cannot be read: {error}", path.display()));
+                None
+            }
+        }
+    });
+    match (read, unreadable) {
+        (Ok(read), None) => Ok(read),
+        (_, Some(unreadable)) => Err(Failure::new(unreadable)),
+        (Err(error), None) => Err(Failure::new(format!("{}: {error}", directory.display()))),
+    }
 }

@@ -209,7 +209,9 @@ impl ApplicationTypeDescription {
             version: version.to_owned(),
             default_parameters: texts(&self.parameters),
             service_manifests: manifests.into_values().collect(),
+            default_services: Vec::new(),
             status: ApplicationTypeStatus::Available,
+            manifest: None,
         }
     }
 }
@@ -237,6 +239,7 @@ impl ManifestDescription {
             code_packages: code_packages.collect(),
             endpoints: Vec::new(),
             version,
+            manifest: None,
         }
     }
 }

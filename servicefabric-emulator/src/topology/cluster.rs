@@ -14,8 +14,9 @@ pub struct ClusterDescription {
     pub name: String,
     /// The version of the runtime that it says it has. Default `9.1.2277.9590`.
     pub version: String,
-    /// When its clock begins: an ISO 8601 date in UTC. Default `2026-01-01T00:00:00Z`.
-    pub start: String,
+    /// When its clock begins: an ISO 8601 date in UTC. Default `2026-01-01T00:00:00Z`; in the program, unless time stands
+    /// still, the present.
+    pub start: Option<String>,
     /// Its nodes: how many, or a list. Default 5.
     pub nodes: NodesDescription,
     /// The first and the last port that nodes give to endpoints without one. Default 20000 to 29999.
@@ -34,7 +35,7 @@ impl Default for ClusterDescription {
         Self {
             name: "local".to_owned(),
             version: "9.1.2277.9590".to_owned(),
-            start: "2026-01-01T00:00:00Z".to_owned(),
+            start: None,
             nodes: NodesDescription::Count(5),
             ports: (20_000, 29_999),
             health_report_interval: Span::from_secs(30),

@@ -9,6 +9,9 @@ use crate::cluster::{
 };
 use crate::hosting::{Behaviour, HostingConfig};
 
+/// When the clock of a cluster begins for which nobody chose a date.
+const DEFAULT_START: &str = "2026-01-01T00:00:00Z";
+
 /// The most nodes that a cluster has.
 const MAX_NODES: usize = 1000;
 
@@ -76,11 +79,11 @@ impl Topology {
     }
 
     fn start(&self, problems: &mut Problems) -> Date {
-        let start = Date::parse(&self.cluster.start);
-        start.unwrap_or_else(|| {
+        let start = self.cluster.start.as_deref().unwrap_or(DEFAULT_START);
+        Date::parse(start).unwrap_or_else(|| {
             problems.add(
                 "cluster.start",
-                format!("`{}` is not a date", self.cluster.start),
+                format!("`{start}` is not a date"),
                 "write for example 2026-01-01T00:00:00Z",
             );
             Date::EPOCH

@@ -92,6 +92,10 @@ fn defaults_are_those_of_the_reader() {
         .unwrap();
     let mut written = serde_json::Map::new();
     for (key, property) in described {
+        // Its default depends on how time goes.
+        if key == "start" {
+            continue;
+        }
         written.insert(key.clone(), property["default"].clone());
     }
     let text = serde_json::json!({ "cluster": written }).to_string();

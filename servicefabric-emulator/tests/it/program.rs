@@ -180,13 +180,11 @@ async fn too_few_descriptors_are_told_before_anything_runs() {
 
 #[tokio::test]
 async fn all_addresses_are_shown_as_one_that_can_be_reached() {
-    let serving = Serving::start(&["--listen", "0.0.0.0:0"]).await;
+    let mut serving = Serving::start(&["--listen", "0.0.0.0:0"]).await;
     assert!(serving.address.ip().is_loopback(), "{}", serving.address);
-    let output = serving.process.output();
-    assert!(
-        output.contains("everybody who reaches this machine"),
-        "{output}"
-    );
+    // A thread of its own writes what is logged.
+    let warning = "everybody who reaches this machine";
+    serving.process.wait_for_output(warning).await;
 }
 
 #[tokio::test]
@@ -378,4 +376,76 @@ async fn a_script_that_is_none_is_explained() {
     assert_eq!(done.status.code(), Some(1));
     assert!(done.stdout.is_empty());
     assert!(done.stderr.contains("line 1"), "{}", done.stderr);
+}
+
+const APPLICATION: &str = r#"<ApplicationManifest ApplicationTypeName="PackedType" ApplicationTypeVersion="1" xmlns="http://schemas.microsoft.com/2011/01/fabric">
+  <ServiceManifestImport><ServiceManifestRef ServiceManifestName="FrontPkg" ServiceManifestVersion="1" /></ServiceManifestImport>
+  <DefaultServices><Service Name="Front"><StatelessService ServiceTypeName="FrontType" InstanceCount="2"><SingletonPartition /></StatelessService></Service></DefaultServices>
+</ApplicationManifest>"#;
+
+const SERVICE: &str = r#"<ServiceManifest Name="FrontPkg" Version="1" xmlns="http://schemas.microsoft.com/2011/01/fabric">
+  <ServiceTypes><StatelessServiceType ServiceTypeName="FrontType" /></ServiceTypes>
+  <CodePackage Name="Code" Version="1"><EntryPoint><ExeHost><Program>front</Program></ExeHost></EntryPoint></CodePackage>
+  <Resources><Endpoints><Endpoint Name="http" Protocol="http" /></Endpoints></Resources>
+</ServiceManifest>"#;
+
+#[tokio::test]
+async fn a_package_is_deployed_from_its_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let package = place.path().to_str().unwrap();
+    let refused = output(&["serve", "--package", package]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused.stderr.contains("it has no ApplicationManifest.xml"),
+        "{}",
+        refused.stderr
+    );
+
+    std::fs::write(place.path().join("ApplicationManifest.xml"), APPLICATION).unwrap();
+    let refused = output(&["serve", "--package", package]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused
+            .stderr
+            .contains("FrontPkg/ServiceManifest.xml cannot be read"),
+        "{}",
+        refused.stderr
+    );
+
+    std::fs::create_dir(place.path().join("FrontPkg")).unwrap();
+    std::fs::write(place.path().join("FrontPkg/ServiceManifest.xml"), SERVICE).unwrap();
+    let serving = Serving::start(&["--package", package, "--services", "--speed", "100"]).await;
+    let services = serving
+        .get("/Applications/Packed/$/GetServices?api-version=6.0")
+        .await;
+    assert_eq!(services["Items"][0]["Name"], "fabric:/Packed/Front");
+    let applications = serving.get("/Applications?api-version=6.1").await;
+    let count = applications["Items"].as_array().map(Vec::len);
+    assert_eq!(count, Some(1), "nothing else is in the cluster");
+}
+
+/// The date at which the clock of a cluster stands, by a service that was created at its beginning.
+async fn begun(arguments: &[&str]) -> String {
+    let serving = Serving::start(arguments).await;
+    let node = serving.get("/Nodes/_Node_0?api-version=6.0").await;
+    node["NodeUpAt"].as_str().expect("it is a date").to_owned()
+}
+
+#[tokio::test]
+async fn a_clock_begins_when_the_topology_says_or_where_time_stands_still() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("cluster.toml");
+    let topology = path.to_str().unwrap();
+    // The date that is the default, too: who writes it means it.
+    std::fs::write(&path, "cluster.start = \"2026-01-01T00:00:00Z\"").unwrap();
+    assert!(
+        begun(&["--topology", topology])
+            .await
+            .starts_with("2026-01-01T00:00:00")
+    );
+    std::fs::write(&path, "cluster.nodes = 1").unwrap();
+    let still = begun(&["--topology", topology, "--manual-time"]).await;
+    assert!(still.starts_with("2026-01-01T00:00:00"), "{still}");
+    let now = begun(&["--topology", topology]).await;
+    assert!(!now.starts_with("2026-01-01T00:00:00"), "{now}");
 }

@@ -68,6 +68,54 @@ async fn the_services_of_an_application_that_cannot_be_listed_serve_on() {
     assert_eq!(kept.count(), 2);
 }
 
+/// Calls that fail for as long as old answers may stand in for them are no secret meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_answers_in_part_says_so_within_a_round() {
+    for (call, kind) in [
+        ("applications", CallErrorKind::Busy),
+        ("applications", CallErrorKind::Denied),
+        ("services A", CallErrorKind::Busy),
+        ("partitions A~S1", CallErrorKind::Failed),
+    ] {
+        let cluster = cluster();
+        let discoverer = discoverer(&cluster);
+        let running = Running::start(&discoverer);
+        running.report(1).await;
+        let served = running.served();
+        assert_eq!(running.state(), SourceState::Live);
+        cluster.edit(|contents| {
+            contents.instances("a1", &[(70, "https://unseen:1")]);
+        });
+        cluster.fail(call, kind);
+        tokio::time::sleep(Duration::from_secs(35)).await;
+        let status = running.provider.state().status.clone();
+        assert_eq!(status.state, SourceState::Partial, "{call}");
+        let error = status.last_error.expect("it is named");
+        assert!(
+            error.message.contains("the test says so"),
+            "{}",
+            error.message
+        );
+        let permanent = kind == CallErrorKind::Denied;
+        assert_eq!(error.kind == DiscoverErrorKind::Permanent, permanent);
+        assert!(error.at.age() <= Duration::from_secs(10));
+        assert!(status.consecutive_failures > 0);
+        let age = status.last_ok.expect("it has answered").age();
+        assert!(age >= Duration::from_secs(30), "{call}: {age:?}");
+        assert_eq!(running.served(), served);
+
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        let age = running.provider.state().status.last_ok.unwrap().age();
+        assert!(age >= Duration::from_secs(630), "{call}: {age:?}");
+        cluster.heal();
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        let status = running.provider.state().status.clone();
+        assert_eq!(status.state, SourceState::Live, "{call}");
+        assert_eq!(status.consecutive_failures, 0);
+        assert!(status.last_ok.unwrap().age() <= Duration::from_secs(33));
+    }
+}
+
 /// 57
 #[tokio::test(start_paused = true)]
 async fn an_application_that_is_gone_is_dropped_and_the_round_goes_on() {
@@ -171,7 +219,7 @@ async fn a_first_round_in_which_everything_is_forbidden_is_a_permanent_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_is_read_whole_or_not_at_all() {
+async fn a_service_that_was_read_before_is_read_whole_or_not_at_all() {
     let cluster = cluster();
     cluster.edit(|contents| {
         contents.stateful(
@@ -185,6 +233,7 @@ async fn a_service_is_read_whole_or_not_at_all() {
         );
     });
     let discoverer = with_options(&cluster, cold());
+    round(&discoverer).await;
     for (call, kind) in [
         ("replicas m2", CallErrorKind::Busy),
         ("replicas m3", CallErrorKind::Gone),
@@ -318,7 +367,7 @@ async fn old_answers_stand_in_for_calls_that_fail_while_others_work() {
     let before = running.config();
     cluster.fail("applications", CallErrorKind::Unreachable);
     tokio::time::sleep(Duration::from_secs(10 * 60)).await;
-    assert_eq!(running.state(), SourceState::Live);
+    assert_eq!(running.state(), SourceState::Partial);
     let told = running.provider.state().problems.clone();
     let stale = told.iter().find(|problem| problem.code == "stale_answer");
     assert!(stale.unwrap().message.contains("minutes old"), "{told}");

@@ -11,6 +11,7 @@ mod rounds;
 mod slow;
 mod timing;
 mod unreachable;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -22,6 +22,22 @@ fn unready(cluster: &FakeCluster) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewed_credential_is_used_within_a_period() {
+    let cluster = cluster();
+    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(2));
+    let discoverer = with_options(&cluster, options);
+    for _ in 0..20 {
+        cluster.fail("application", CallErrorKind::Denied);
+        cluster.fail("applications", CallErrorKind::Denied);
+        let running = Running::start(&discoverer);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        cluster.heal();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(running.served().len(), 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_hurries_a_settled_cluster() {
     let cluster = cluster();
     let discoverer = discoverer(&cluster);

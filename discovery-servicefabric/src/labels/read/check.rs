@@ -3,9 +3,9 @@
 //! Whoever publishes the configuration compiles it again. Here it is done before one route becomes many, so that one slip
 //! is one problem.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use discovery_core::labels::LabelNode;
+use discovery_core::labels::{LabelNode, LabelTree};
 use proxy_model::config::{
     DestinationConfig, PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters,
     ProxyConfig, RouteConfig,
@@ -16,6 +16,7 @@ use super::routes::ServiceRoute;
 use super::{Labelled, Roles};
 use crate::labels::options::PartitionMode;
 use crate::labels::partitions;
+use crate::labels::yarp::Unsupported;
 use crate::service::ServiceDescription;
 
 /// Nobody reads more, and each is looked for in the labels.
@@ -24,8 +25,20 @@ const MOST_ERRORS: usize = 200;
 /// Id of a route that no labels can name.
 const READ_ROUTE: &str = "reads by header";
 
-pub(super) fn check(root: &LabelNode<'_>, service: &ServiceDescription, labelled: &Labelled) {
-    if let Some(problem) = missing_key(root, service, labelled) {
+pub(super) fn check(
+    tree: &LabelTree<'_>,
+    service: &ServiceDescription,
+    labelled: &Labelled,
+    unsupported: Option<Unsupported>,
+) {
+    let root = &tree.root();
+    // What is wrong as a consequence of these is no news to anybody.
+    let known = tree.error_pointers();
+    let known: HashSet<&str> = known.iter().map(|pointer| thing(pointer)).collect();
+    let is_about_keys = |pointer: &&str| pointer.contains(".PartitionKey");
+    if !known.iter().any(is_about_keys)
+        && let Some(problem) = missing_key(root, service, labelled)
+    {
         root.report(problem);
         return;
     }
@@ -45,15 +58,31 @@ pub(super) fn check(root: &LabelNode<'_>, service: &ServiceDescription, labelled
         config.routes.insert(READ_ROUTE.into(), route);
     }
     let options = CompileOptions::default();
-    let Err(problems) = Snapshot::compile(Arc::new(config), &options) else {
-        return;
-    };
+    // What is right is looked at even if there are errors: policies that the program has are not known here.
+    let (snapshot, problems) = Snapshot::compile_isolated(config, &options);
     let errors = problems
         .into_iter()
-        .filter(|problem| problem.severity == Severity::Error && !names_policy(problem));
-    for mut problem in errors.take(MOST_ERRORS) {
+        .filter(|problem| problem.severity == Severity::Error && !names_policy(problem))
+        .take(MOST_ERRORS);
+    let unsupported = unsupported.map(|unsupported| unsupported(&snapshot));
+    // Those of the sample are about nothing that a label says.
+    let unsupported = unsupported.into_iter().flatten().filter(|problem| {
+        let path = problem.pointer.strip_prefix("/Clusters/");
+        !path.is_some_and(|path| path.contains("/Destinations/"))
+    });
+    for mut problem in errors.chain(unsupported) {
         problem.pointer = place(root, &problem.pointer, labelled);
-        root.report(problem);
+        if !known.contains(thing(&problem.pointer)) {
+            root.report(problem);
+        }
+    }
+}
+
+/// What a pointer to a label is about: the element of a list that it is in, or else the label.
+fn thing(pointer: &str) -> &str {
+    match pointer.find("].") {
+        Some(end) => &pointer[..=end],
+        None => pointer,
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) use self::backend::set;
 pub(super) use self::routes::ServiceRoute;
 pub(super) use self::settings::{Roles, Settings};
 use super::options::LabelOptions;
+use super::yarp::Unsupported;
 use crate::service::ServiceDescription;
 
 /// All that labels say of a service that is served.
@@ -32,6 +33,7 @@ pub(super) fn read(
     tree: &LabelTree<'_>,
     service: &ServiceDescription,
     options: &LabelOptions,
+    unsupported: Option<Unsupported>,
 ) -> Labelled {
     let root = tree.root();
     // What it says was done before the labels came here.
@@ -49,9 +51,7 @@ pub(super) fn read(
         routes,
         destination,
     };
-    if !tree.has_errors() {
-        check::check(&root, service, &labelled);
-    }
+    check::check(tree, service, &labelled, unsupported);
     labelled
 }
 

@@ -136,7 +136,7 @@ fn roles(node: &LabelNode<'_>, service: &ServiceDescription, options: &LabelOpti
     let written = node.choice("RoleRouting", &routings);
     let routing = written.unwrap_or(options.role_routing);
     let header = read_header(&node.child("RoleRouting").child("Header"), routing);
-    let selection = selection(node, options);
+    let selection = selection(node);
     if routing == RoleRouting::Off {
         return Roles::Alike(selection.unwrap_or(options.replica_selection));
     }
@@ -200,8 +200,8 @@ fn read_header(node: &LabelNode<'_>, routing: RoleRouting) -> Option<RouteHeader
     })
 }
 
-/// A mode that is not known is as good as none: a slip must not widen what the program narrows.
-fn selection(node: &LabelNode<'_>, options: &LabelOptions) -> Option<ReplicaSelection> {
+/// The mode that labels choose. One that is not known is an error: any guess could send writes to secondaries.
+fn selection(node: &LabelNode<'_>) -> Option<ReplicaSelection> {
     const NAME: &str = "StatefulReplicaSelectionMode";
     let text = node.text(NAME)?;
     let modes = [
@@ -216,11 +216,10 @@ fn selection(node: &LabelNode<'_>, options: &LabelOptions) -> Option<ReplicaSele
         return Some(selection);
     }
     let message = format!(
-        "`{}` is not one of All, PrimaryOnly, SecondaryOnly; {:?} holds, as for services that do not say",
-        shortened(&text),
-        options.replica_selection
+        "`{}` is not one of All, PrimaryOnly, SecondaryOnly",
+        shortened(&text)
     );
-    let mut problem = Problem::warning(node.locate([NAME]), "unknown_selection_mode", message);
+    let mut problem = Problem::error(node.locate([NAME]), "unknown_selection_mode", message);
     if let Some(near) = proxy_model::nearest(text.trim(), modes.map(|(name, _)| name)) {
         problem = problem.with_suggestion(format!("did you mean `{near}`?"));
     }

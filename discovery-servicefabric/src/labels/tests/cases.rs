@@ -1,6 +1,7 @@
 //! The cases of discovery that are about labels, endpoints and replicas, under their numbers.
 
-use proxy_model::config::RouteHeader;
+use proxy_model::config::{ProxyConfig, RouteHeader};
+use proxy_model::{Problem, Problems, Snapshot, pointer_to};
 
 use super::*;
 
@@ -286,15 +287,134 @@ fn case_21_and_the_selection_of_roles() {
     assert_eq!(
         problems(&parsed),
         [
-            "warning at /YARP.Backend.ServiceFabric.StatefulReplicaSelectionMode: `Primary` is not one of All, PrimaryOnly, SecondaryOnly; All holds, as for services that do not say"
+            "error at /YARP.Backend.ServiceFabric.StatefulReplicaSelectionMode: `Primary` is not one of All, PrimaryOnly, SecondaryOnly"
         ]
     );
+    assert_eq!(parsed.config, Some(ProxyConfig::default()));
+    let typo = service(
+        ServiceKind::Stateful,
+        &[ROUTE, label("PrimayOnly")],
+        vec![singleton(replicas())],
+    );
+    let found = problems(&parse(&typo));
+    assert!(
+        found[0].contains("did you mean `PrimaryOnly`?"),
+        "{found:?}"
+    );
+    // A parameter that is not set leaves nothing, which is as if the label were not there.
+    let unset = service(
+        ServiceKind::Stateful,
+        &[ROUTE, label("")],
+        vec![singleton(replicas())],
+    );
+    let parsed = parse(&unset);
+    assert_eq!(problems(&parsed), [""; 0]);
     assert_eq!(parsed.config.unwrap().clusters[0].destinations.len(), 5);
-    // A slip does not widen what the program narrows.
-    let narrow = LabelOptions::default().with_replica_selection(ReplicaSelection::PrimaryOnly);
-    let parsed = YarpLabels::new(narrow).parse(&bogus);
-    assert!(problems(&parsed)[0].ends_with("; PrimaryOnly holds, as for services that do not say"));
-    assert_eq!(addresses(&parsed.config.unwrap().clusters[0]).len(), 1);
+}
+
+#[test]
+fn errors_of_words_and_of_what_they_make_are_told_together() {
+    let pairs = [
+        ("YARP.Routes.r1.Path", "/bad/{oops"),
+        ("YARP.Routes.r1.Order", "abc"),
+        ("YARP.Routes.r2.Path", "/good"),
+        ("YARP.Routes.r2.MatchHeaders.[0].Name", "X-One"),
+        ("YARP.Routes.r2.MatchHeaders.[0].Mode", "Nope"),
+        ("YARP.Routes.r3.Hosts", "bad host"),
+        ("YARP.Backend.HealthCheck.Active.Interval", "soon"),
+        ("YARP.Backend.LoadBalancingPolicy", "RoundRobin"),
+    ];
+    let web = service(
+        ServiceKind::Stateless,
+        &pairs,
+        vec![singleton(vec![replica(101, ADDRESS)])],
+    );
+    let found = problems(&parse(&web));
+    let about = |label: &str| found.iter().filter(|of| of.contains(label)).count();
+    for label in [
+        "/YARP.Routes.r1.Path:",
+        "/YARP.Routes.r1.Order:",
+        "/YARP.Routes.r2.MatchHeaders.[0].Mode: `Nope`",
+        "/YARP.Routes.r3.Hosts:",
+        "/YARP.Backend.HealthCheck.Active.Interval:",
+    ] {
+        assert_eq!(about(label), 1, "{label} in {found:#?}");
+    }
+    // Without its mode the condition would lack values, which is no news to anybody.
+    assert_eq!(about("MatchHeaders.[0]"), 1, "{found:#?}");
+}
+
+/// What a proxy says that honours nothing but forwarding.
+fn unsupported(snapshot: &Snapshot) -> Problems {
+    let mut problems = Problems::new();
+    for route in snapshot.routes() {
+        let pointer = pointer_to("/Routes", route.id().as_str());
+        if route.config().authorization_policy.is_some() {
+            let pointer = format!("{pointer}/AuthorizationPolicy");
+            problems.push(Problem::warning(pointer, "unsupported", "it is refused"));
+        }
+    }
+    for cluster in snapshot.clusters() {
+        let pointer = pointer_to("/Clusters", cluster.id().as_str());
+        for (below, is_asked) in [
+            (
+                "SessionAffinity",
+                cluster.config().session_affinity.is_some(),
+            ),
+            ("HealthCheck/Passive", cluster.passive_check().is_some()),
+            ("Destinations/sample/Address", true),
+        ] {
+            if is_asked {
+                let pointer = format!("{pointer}/{below}");
+                problems.push(Problem::warning(pointer, "unsupported", "nothing is done"));
+            }
+        }
+    }
+    problems
+}
+
+#[test]
+fn what_the_proxy_does_not_honour_is_told_with_its_label() {
+    let pairs = [
+        ROUTE,
+        ("YARP.Routes.r1.AuthorizationPolicy", "Default"),
+        ("YARP.Routes.r2.Path", "/two"),
+        ("YARP.Backend.SessionAffinity.Enabled", "true"),
+        ("YARP.Backend.HealthCheck.Passive.Enabled", "true"),
+    ];
+    let web = service(
+        ServiceKind::Stateless,
+        &pairs,
+        vec![singleton(vec![replica(101, ADDRESS)])],
+    );
+    let parser = YarpLabels::default().with_unsupported(unsupported);
+    let parsed = parser.parse(&web);
+    assert_eq!(
+        problems(&parsed),
+        [
+            "warning at /YARP.Routes.r1.AuthorizationPolicy: it is refused",
+            "warning at /YARP.Backend.SessionAffinity.Enabled: nothing is done",
+            "warning at /YARP.Backend.HealthCheck.Passive.Enabled: nothing is done",
+        ]
+    );
+    // A policy that only the program knows hides nothing of the rest.
+    let unknown = [
+        pairs[0],
+        pairs[2],
+        pairs[3],
+        ("YARP.Routes.r1.TimeoutPolicy", "house"),
+    ];
+    let unknown = service(
+        ServiceKind::Stateless,
+        &unknown,
+        vec![singleton(vec![replica(101, ADDRESS)])],
+    );
+    assert_eq!(
+        problems(&parser.parse(&unknown)),
+        ["warning at /YARP.Backend.SessionAffinity.Enabled: nothing is done"]
+    );
+    // A proxy that honours everything warns of nothing.
+    assert_eq!(problems(&parse(&web)), [""; 0]);
 }
 
 #[test]

@@ -63,6 +63,28 @@ async fn the_next_gateway_is_asked_at_once_and_kept() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_hangs_holds_the_start_up_for_seconds_only() {
+    let gateway = without("ab", Act::Hang);
+    let client = client(&gateway);
+    let begun = tokio::time::Instant::now();
+    client.applications().await.unwrap();
+    assert!(
+        begun.elapsed() <= Duration::from_secs(11),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(hosts(&gateway), "abc");
+
+    // When all are slow, each has its time once all were asked.
+    let gateway = without("abc", Act::Hang);
+    let error = self::client(&gateway).applications().await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::TimedOut);
+    let seen = gateway.seen();
+    let asked = seen[4].at - seen[3].at;
+    assert!(asked >= Duration::from_secs(30), "{asked:?}");
+}
+
 /// A node may be drained, or its gateway broken, while all others answer.
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_answers_with_errors_of_its_own_is_left() {

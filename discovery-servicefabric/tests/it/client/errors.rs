@@ -4,7 +4,7 @@ use discovery_servicefabric::client::TransportErrorKind;
 use discovery_servicefabric::{CallError, CallErrorKind, ClusterCalls};
 use serde_json::json;
 
-use crate::client::support::{Act, Gateway, bare, error, ok, text, with_header};
+use crate::client::support::{Act, Gateway, bare, error, ok, page, text, with_header};
 
 use CallErrorKind::{Busy, Denied, Failed, Gone, Malformed, Rejected, TimedOut, Unreachable};
 
@@ -154,12 +154,34 @@ async fn transport_errors_are_tried_again_where_that_can_help() {
     }
 }
 
+/// Each of these would make services or destinations disappear if it were taken for a list.
+#[tokio::test]
+async fn lists_of_what_has_no_name_are_no_lists() {
+    let client = |items: serde_json::Value| Gateway::acts([page(items, "")]).client();
+    let nameless =
+        || serde_json::json!([{"Name": "fabric:/a", "ServiceKind": "Stateless"}, {"Id": "b"}]);
+    for error in [
+        client(nameless()).applications().await.unwrap_err(),
+        client(nameless()).services("a").await.unwrap_err(),
+        client(nameless()).partitions("s").await.unwrap_err(),
+        client(nameless()).replicas("p").await.unwrap_err(),
+        client(serde_json::Value::Null)
+            .services("a")
+            .await
+            .unwrap_err(),
+        client(serde_json::Value::Null)
+            .replicas("p")
+            .await
+            .unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), Malformed, "{error}");
+    }
+}
+
 #[tokio::test]
 async fn no_content_means_gone_only_where_one_thing_was_asked_for() {
     let client = |act| Gateway::acts([act]).client();
     for error in [
-        client(bare(204)).replicas("p").await.unwrap_err(),
-        client(bare(204)).services("a").await.unwrap_err(),
         client(bare(204))
             .service_manifest("t", "1", "m")
             .await
@@ -171,6 +193,9 @@ async fn no_content_means_gone_only_where_one_thing_was_asked_for() {
     // If these were empty lists everything would disappear.
     for error in [
         client(bare(204)).applications().await.unwrap_err(),
+        client(bare(204)).services("a").await.unwrap_err(),
+        client(bare(204)).partitions("s").await.unwrap_err(),
+        client(bare(204)).replicas("p").await.unwrap_err(),
         client(bare(204)).application_types().await.unwrap_err(),
         client(bare(204)).replica_ids().await.unwrap_err(),
         client(bare(204)).cluster_version().await.unwrap_err(),

@@ -1,6 +1,7 @@
 //! The client against gateways that say and do what a test tells them to.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod documented;
 mod endpoints;
 mod errors;
 mod hostile;

@@ -115,7 +115,7 @@ async fn a_failed_page_fails_the_list() {
     let gone = error(404, "FABRIC_E_APPLICATION_NOT_FOUND");
     for (act, kind) in [
         (gone, CallErrorKind::Gone),
-        (bare(204), CallErrorKind::Gone),
+        (bare(204), CallErrorKind::Malformed),
         (error(400, "E_INVALIDARG"), CallErrorKind::Rejected),
         (ok(json!({})), CallErrorKind::Malformed),
     ] {

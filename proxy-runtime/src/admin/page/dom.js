@@ -1,6 +1,6 @@
 // Elements and numbers. Text from the network only ever becomes text nodes, so nothing in it can become markup.
 
-export const STATES = { healthy: 'healthy', unknown: 'not checked', degraded: 'partly down', down: 'down', empty: 'empty', unhealthy: 'down', live: 'in step', starting: 'starting', restored: 'from disk', failing: 'failing', stopped: 'stopped' };
+export const STATES = { healthy: 'healthy', unknown: 'not checked', degraded: 'partly down', down: 'down', empty: 'empty', unhealthy: 'down', live: 'in step', partial: 'in part', starting: 'starting', restored: 'from disk', failing: 'failing', stopped: 'stopped' };
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);

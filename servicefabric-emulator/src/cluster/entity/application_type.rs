@@ -1,8 +1,11 @@
 //! Application types: what can be deployed.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 
 use super::{ServiceKind, wire_words};
+use crate::cluster::package::DefaultService;
 
 /// An application type in one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +19,12 @@ pub struct ApplicationType {
     pub default_parameters: IndexMap<String, String>,
     /// The service packages that it consists of.
     pub service_manifests: Vec<ServiceManifest>,
+    /// The services that every application of this type has from the beginning.
+    pub default_services: Vec<DefaultService>,
     /// Whether it can be used.
     pub status: ApplicationTypeStatus,
+    /// The manifest as it was uploaded; `None`: it is made of what is known of the type.
+    pub manifest: Option<Arc<str>>,
 }
 
 impl ApplicationType {
@@ -71,6 +78,8 @@ pub struct ServiceManifest {
     pub code_packages: Vec<CodePackage>,
     /// The ports that it wants.
     pub endpoints: Vec<EndpointResource>,
+    /// The manifest as it was uploaded; `None`: it is made of what is known of the package.
+    pub manifest: Option<Arc<str>>,
 }
 
 impl ServiceManifest {

@@ -41,6 +41,8 @@ pub struct Service {
     pub instance_close_delay: Span,
     /// How long a replica that is down is waited for before another one takes its place.
     pub replica_restart_wait: Span,
+    /// The name that the DNS service of the cluster has for it; empty for none.
+    pub dns_name: String,
     /// When it was created.
     pub created_at: Moment,
     /// Ids of its partitions, sorted.

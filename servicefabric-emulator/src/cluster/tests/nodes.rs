@@ -143,6 +143,47 @@ fn a_node_that_goes_takes_its_instances_along_and_has_another_life_after() {
 }
 
 #[test]
+fn constraints_that_are_changed_move_what_they_forbid() {
+    let text = SHOP.replace(
+        "[[application_types]]\n    name = \"ShopType\"\n    parameters",
+        "[cluster]\n    nodes = [{ node_type = \"A\" }, { node_type = \"A\" }, { node_type = \"A\" }, { node_type = \"B\" }, { node_type = \"B\" }, { node_type = \"B\" }]\n    [[application_types]]\n    name = \"ShopType\"\n    parameters",
+    );
+    let mut cluster = cluster(&text);
+    for (service, node_type, count) in [
+        ("fabric:/Shop/Web", "A", 3),
+        ("fabric:/Shop/Web", "B", 3),
+        ("fabric:/Shop/Store", "A", 3),
+        ("fabric:/Shop/Store", "B", 3),
+    ] {
+        let update = ServiceUpdate {
+            placement_constraints: Some(format!("NodeType == {node_type}")),
+            ..ServiceUpdate::default()
+        };
+        cluster.update_service(&name(service), update).unwrap();
+        pass(&mut cluster, 600);
+        let nodes = ready(&cluster, service);
+        assert!(nodes.len() >= count, "{service} on {node_type}: {nodes:?}");
+        for (node, _) in nodes {
+            assert_eq!(
+                cluster.node(&node).unwrap().node_type,
+                node_type,
+                "{service}"
+            );
+        }
+    }
+    // Where no node is allowed, what runs stays: the cluster never takes the last replica away.
+    let update = ServiceUpdate {
+        placement_constraints: Some("NodeType == C".to_owned()),
+        ..ServiceUpdate::default()
+    };
+    cluster
+        .update_service(&name("fabric:/Shop/Web"), update)
+        .unwrap();
+    pass(&mut cluster, 600);
+    assert_eq!(ready(&cluster, "fabric:/Shop/Web").len(), 3);
+}
+
+#[test]
 fn constraints_keep_services_on_their_nodes() {
     let text = r#"
         [[cluster.nodes]]

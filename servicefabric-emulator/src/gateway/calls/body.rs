@@ -58,6 +58,8 @@ pub(super) struct ServiceBody {
     #[serde(default)]
     service_package_activation_mode: Option<String>,
     #[serde(default)]
+    service_dns_name: Option<String>,
+    #[serde(default)]
     instance_count: Option<i32>,
     #[serde(default)]
     min_instance_count: Option<u32>,
@@ -146,6 +148,7 @@ impl ServiceBody {
         creation.placement_constraints = self
             .placement_constraints
             .filter(|constraints| !constraints.is_empty());
+        creation.dns_name = self.service_dns_name.unwrap_or_default();
         creation.activation_mode =
             activation_mode(self.service_package_activation_mode.as_deref())?;
         if let Some(delay) = self.instance_close_delay_duration_seconds {

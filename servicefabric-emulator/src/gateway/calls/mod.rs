@@ -6,6 +6,7 @@ mod body;
 mod cluster;
 mod deployed;
 mod health;
+mod image_store;
 mod name;
 mod node;
 mod partition;
@@ -38,14 +39,16 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: Arguments,
     /// In which version it is answered.
     pub(crate) version: ApiVersion,
-    /// What came with it.
+    /// What came with it; of uploads that are larger than a body may be, nothing.
     pub(crate) body: &'a [u8],
+    /// How many bytes came with it.
+    pub(crate) size: u64,
     /// What is done to its pages.
     pub(crate) pages: PageFaults,
 }
 
 /// All tables.
-pub(super) fn tables() -> [&'static [Route]; 13] {
+pub(super) fn tables() -> [&'static [Route]; 14] {
     [
         cluster::ROUTES,
         node::ROUTES,
@@ -57,6 +60,7 @@ pub(super) fn tables() -> [&'static [Route]; 13] {
         replica::ROUTES,
         deployed::ROUTES,
         name::ROUTES,
+        image_store::ROUTES,
         health::ROUTES,
         report::ROUTES,
         admin::ROUTES,

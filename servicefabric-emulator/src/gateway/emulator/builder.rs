@@ -1,7 +1,7 @@
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -13,7 +13,9 @@ use super::dialect::Dialect;
 use super::driver::Driver;
 use super::shared::{Shared, Surroundings};
 use super::workload::Workload;
-use crate::cluster::Cluster;
+use crate::cluster::{
+    ApplicationCreation, ApplicationType, Cluster, Date, FabricError, FabricName,
+};
 use crate::gateway::security::{AadMetadata, Role, Security, Tls};
 #[cfg(feature = "tls")]
 use crate::gateway::security::{TlsError, TlsOptions};
@@ -32,6 +34,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 /// | [`workload`](Self::workload) | none: addresses are made up, and nobody listens there |
 /// | [`page_size`](Self::page_size) | as many items as callers ask for |
 /// | [`report_interval`](Self::report_interval) | what the topology says, by default 30 s |
+/// | [`package`](Self::package) | none |
 /// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: everybody may do everything |
 #[must_use = "an emulator begins to run with `start`"]
 pub struct Builder {
@@ -47,6 +50,7 @@ pub struct Builder {
     metadata: AadMetadata,
     cluster_id: Option<String>,
     dialect: Dialect,
+    packages: Vec<ApplicationType>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -64,6 +68,9 @@ impl std::fmt::Debug for Builder {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// An application package cannot be deployed.
+    #[error("the application type {0} cannot be deployed")]
+    Package(String, #[source] FabricError),
     /// The topology makes no cluster.
     #[error(transparent)]
     Topology(#[from] TopologyError),
@@ -90,6 +97,17 @@ pub enum StartError {
     PageSize,
 }
 
+/// Deploys an application package as its tools do.
+fn deploy(cluster: &mut Cluster, package: ApplicationType) -> Result<(), StartError> {
+    let (name, version) = (package.name.clone(), package.version.clone());
+    let short = name.strip_suffix("Type").filter(|short| !short.is_empty());
+    let application = FabricName::parse(&format!("fabric:/{}", short.unwrap_or(&name)));
+    let deployed = cluster.provision_type(package).and_then(|()| {
+        cluster.create_application(ApplicationCreation::new(application?, &name, &version))
+    });
+    deployed.map_err(|error| StartError::Package(format!("`{name}` {version}"), error))
+}
+
 impl Builder {
     pub(super) fn new(topology: Topology) -> Self {
         Self {
@@ -105,6 +123,7 @@ impl Builder {
             metadata: AadMetadata::default(),
             cluster_id: None,
             dialect: Dialect::default(),
+            packages: Vec::new(),
         }
     }
 
@@ -173,6 +192,13 @@ impl Builder {
         self
     }
 
+    /// Provisions this type and creates an application of it, with the default services of the type: `ShopType` becomes
+    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads one.
+    pub fn package(mut self, package: ApplicationType) -> Self {
+        self.packages.push(package);
+        self
+    }
+
     /// Which gateway to speak like.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
@@ -206,12 +232,17 @@ impl Builder {
             topology.cluster.health_report_interval = interval.into();
         }
         let workloads = self.workload.is_some();
+        let ids_since = match self.time {
+            Time::Manual => None,
+            Time::Real { .. } => Some(Date::of(SystemTime::now())),
+        };
+        let packages = self.packages;
         let built = spawn_blocking(move || {
-            if workloads {
-                Cluster::with_workloads(&topology)
-            } else {
-                Cluster::new(&topology)
+            let mut cluster = Cluster::build(&topology, workloads, ids_since)?;
+            for package in packages {
+                deploy(&mut cluster, package)?;
             }
+            Ok::<_, StartError>(cluster)
         });
         let cluster = built
             .await

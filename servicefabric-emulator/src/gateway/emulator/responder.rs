@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::workload::{BoxFuture, Endpoints, Workload};
-use crate::cluster::{OpenedReplica, ReplicaRef};
+use crate::cluster::{OpenedReplica, PartitionInformation, ReplicaRef};
 use crate::gateway::server::{Answers, ClosedByFault, Peer, Reply, Server};
 
 /// A workload: behind every listener of every replica, an HTTP server on this machine that says who answers.
@@ -109,6 +109,7 @@ impl Workload for Responder {
 struct Who {
     service: String,
     partition: String,
+    keys: Option<String>,
     replica: String,
     node: String,
     listener: String,
@@ -120,6 +121,9 @@ struct Who {
 struct Said<'a> {
     service: &'a str,
     partition: &'a str,
+    /// The name of the partition, or its first and last key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys: Option<&'a str>,
     replica: &'a str,
     node: &'a str,
     listener: &'a str,
@@ -133,6 +137,11 @@ impl Who {
         Self {
             service: replica.service.to_string(),
             partition: replica.replica.partition.to_string(),
+            keys: match &replica.partition {
+                PartitionInformation::Singleton => None,
+                PartitionInformation::Named(name) => Some(name.clone()),
+                PartitionInformation::Int64Range { low, high } => Some(format!("{low} to {high}")),
+            },
             replica: replica.replica.replica.to_string(),
             node: replica.node.to_string(),
             listener: listener.to_owned(),
@@ -150,6 +159,7 @@ impl Answers for Who {
         let said = Said {
             service: &self.service,
             partition: &self.partition,
+            keys: self.keys.as_deref(),
             replica: &self.replica,
             node: &self.node,
             listener: &self.listener,

@@ -30,6 +30,8 @@ pub(crate) struct Route {
     pub(crate) anonymous: bool,
     /// Whether `api-version` must be there.
     versioned: bool,
+    /// Whether the body is a file of any size.
+    pub(crate) uploads: bool,
     /// Whether time is moved before it is answered.
     pub(crate) moves_time: bool,
     /// What answers it.
@@ -53,6 +55,7 @@ impl Route {
             reads: matches!(verb, Verb::Get),
             anonymous: false,
             versioned: true,
+            uploads: false,
             moves_time: false,
             handler,
         }
@@ -100,6 +103,12 @@ impl Route {
     /// Without `api-version`: what a cluster has no version of.
     pub(crate) const fn unversioned(mut self) -> Self {
         self.versioned = false;
+        self
+    }
+
+    /// The body is a file, which may be larger than other bodies.
+    pub(crate) const fn uploading(mut self) -> Self {
+        self.uploads = true;
         self
     }
 

@@ -18,6 +18,10 @@ use crate::gateway::wire::ApiError;
 
 /// `HttpGateway/MaxEntityBodySize`.
 const MAX_BODY: usize = 4 * 1024 * 1024;
+/// The longest file that can be uploaded.
+const MAX_UPLOAD: u64 = 4 << 30;
+/// How long a client may take for a file.
+const READ_UPLOAD: Duration = Duration::from_secs(600);
 /// How long a client may take for a body.
 const READ: Duration = Duration::from_secs(60);
 
@@ -46,6 +50,62 @@ pub(super) async fn read(head: &Parts, body: Incoming) -> Result<Bytes, ApiError
         Err(_) => Err(ApiError {
             status: StatusCode::REQUEST_TIMEOUT,
             ..ApiError::new(ErrorCode::Timeout, "the body took longer than a minute")
+        }),
+    }
+}
+
+/// A body that was read.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    /// What it was; nothing if it was longer than is kept.
+    pub(super) kept: Bytes,
+    /// How many bytes it had.
+    pub(super) size: u64,
+}
+
+impl From<Bytes> for Content {
+    fn from(kept: Bytes) -> Self {
+        let size = kept.len() as u64;
+        Self { kept, size }
+    }
+}
+
+/// Reads a file of any size. It is kept up to 4 MiB; of a longer one the size is known afterwards.
+///
+/// # Errors
+///
+/// 413 beyond 4 GiB, 408 after ten minutes, 400 when the client ends early or its framing is broken.
+pub(super) async fn upload(head: &Parts, mut body: Incoming) -> Result<Content, ApiError> {
+    let activity = head.extensions.get::<Arc<Activity>>();
+    let _reading = activity.map(|activity| activity.reading());
+    let whole = async {
+        let (mut kept, mut size) = (Vec::new(), 0_u64);
+        while let Some(frame) = body.frame().await {
+            let frame = frame
+                .map_err(|error| ApiError::invalid(format!("the body cannot be read: {error}")))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            size += data.len() as u64;
+            if size > MAX_UPLOAD {
+                return Err(ApiError::new(
+                    ErrorCode::ValueTooLarge,
+                    format!("the file is larger than {MAX_UPLOAD} bytes"),
+                ));
+            }
+            match size > MAX_BODY as u64 {
+                true => kept = Vec::new(),
+                false => kept.extend_from_slice(&data),
+            }
+        }
+        let kept = kept.into();
+        Ok(Content { kept, size })
+    };
+    match timeout(READ_UPLOAD, whole).await {
+        Ok(content) => content,
+        Err(_) => Err(ApiError {
+            status: StatusCode::REQUEST_TIMEOUT,
+            ..ApiError::new(ErrorCode::Timeout, "the file took longer than ten minutes")
         }),
     }
 }

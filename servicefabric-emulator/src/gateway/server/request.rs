@@ -9,8 +9,9 @@ use hyper::ext::ReasonPhrase;
 use tokio::time::sleep;
 
 use super::Answers;
-use super::body::{self, Reply};
+use super::body::{self, Content, Reply};
 use super::connection::{ClosedByFault, Peer};
+use crate::cluster::ErrorCode;
 use crate::gateway::admin;
 use crate::gateway::calls::Call;
 use crate::gateway::emulator::Shared;
@@ -71,7 +72,7 @@ impl Gateway {
         }
         let (route, parameters) = match found {
             Ok(found) => found,
-            Err(NoRoute::Unknown) => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+            Err(NoRoute::Unknown) => return Err(unknown(head.uri.path()).into()),
             Err(NoRoute::Encoding) => {
                 return Err(ApiError::invalid("the path is not UTF-8").into());
             }
@@ -86,11 +87,12 @@ impl Gateway {
         };
         let arguments = Arguments::parse(head.uri.query().unwrap_or_default())?;
         let body = match body.take() {
-            Some(body) => body::read(head, body).await?,
-            None => Bytes::new(),
+            Some(body) if route.uploads => body::upload(head, body).await?,
+            Some(body) => body::read(head, body).await?.into(),
+            None => Bytes::new().into(),
         };
         if route.moves_time {
-            admin::move_time(&self.shared, &body).await?;
+            admin::move_time(&self.shared, &body.kept).await?;
         }
         self.call(route, parameters, arguments, &body, fault)
             .map_err(Refused::Error)
@@ -101,7 +103,7 @@ impl Gateway {
         route: &Route,
         parameters: Parameters,
         arguments: Arguments,
-        body: &Bytes,
+        body: &Content,
         fault: Option<&FaultAction>,
     ) -> Result<Answer, ApiError> {
         let version = route.version(arguments.get("api-version"))?;
@@ -112,7 +114,8 @@ impl Gateway {
                 parameters,
                 arguments,
                 version,
-                body,
+                body: &body.kept,
+                size: body.size,
                 pages: self.shared.faults().pages(fault),
             })
         })
@@ -194,6 +197,31 @@ enum Refused {
 impl From<ApiError> for Refused {
     fn from(error: ApiError) -> Self {
         Self::Error(error)
+    }
+}
+
+/// What clusters have and the emulator has not, by the first segment of its paths.
+const NOT_THERE: [(&str, &str); 6] = [
+    ("BackupRestore", "backup and restore"),
+    ("ComposeDeployments", "compose deployments"),
+    ("EventsStore", "event store"),
+    ("Faults", "fault analysis"),
+    ("Resources", "mesh resources"),
+    ("Tools", "Chaos"),
+];
+
+/// Why a path that begins like no call's is not answered.
+fn unknown(path: &str) -> ApiError {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    match NOT_THERE.iter().find(|(segment, _)| *segment == first) {
+        Some((_, what)) => ApiError::new(
+            ErrorCode::NotImplemented,
+            format!("the emulator has no {what}"),
+        ),
+        None => ApiError {
+            status: StatusCode::NOT_FOUND,
+            ..ApiError::invalid(format!("there is no path {path}"))
+        },
     }
 }
 

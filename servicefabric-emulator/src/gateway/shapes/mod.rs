@@ -7,6 +7,7 @@ mod application;
 mod chunk;
 mod deployed;
 mod health;
+mod image_store;
 mod node;
 mod partition;
 mod property;
@@ -23,6 +24,7 @@ pub(crate) use self::deployed::{
     DeployedServicePackageInfo, DeployedServiceTypeInfo,
 };
 pub(crate) use self::health::{EntityHealthInfo, HealthStyle, word};
+pub(crate) use self::image_store::ImageStoreContent;
 pub(crate) use self::node::NodeInfo;
 pub(crate) use self::partition::{PartitionInfo, ReplicaInfo, ResolvedPartitionInfo};
 pub(crate) use self::property::{BatchInfo, OperationBody, PropertyInfo, ValueBody};

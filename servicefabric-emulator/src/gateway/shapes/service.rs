@@ -56,7 +56,7 @@ pub(crate) struct ServiceDescriptionInfo<'a> {
     service_placement_policies: [&'static str; 0],
     is_default_move_cost_specified: bool,
     service_package_activation_mode: ActivationMode,
-    service_dns_name: &'static str,
+    service_dns_name: &'a str,
     scaling_policies: [&'static str; 0],
     #[serde(flatten)]
     scale: ScaleInfo,
@@ -148,7 +148,7 @@ impl<'a> ServiceDescriptionInfo<'a> {
             service_placement_policies: [],
             is_default_move_cost_specified: false,
             service_package_activation_mode: service.activation_mode,
-            service_dns_name: "",
+            service_dns_name: &service.dns_name,
             scaling_policies: [],
             scale,
         }

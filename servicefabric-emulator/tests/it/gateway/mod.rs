@@ -14,6 +14,7 @@ mod reports;
 mod secured;
 mod service_shapes;
 mod shapes;
+mod store;
 mod streams;
 mod time;
 mod versions;

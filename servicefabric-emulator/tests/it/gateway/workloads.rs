@@ -42,6 +42,46 @@ fn url(replica: &Value, listener: &str) -> String {
 }
 
 #[tokio::test]
+async fn the_responder_names_its_partition() {
+    let gateway = Gateway::of(builder().workload(Responder::new())).await;
+    gateway.until_ready(2).await;
+    let mut found = std::collections::BTreeSet::new();
+    for service in ["Shop~Regions", "Shop~Cart", "Shop~Web"] {
+        let partitions = gateway
+            .items(&format!("/Services/{service}/$/GetPartitions"))
+            .await;
+        for partition in partitions {
+            let id = text(&partition["PartitionInformation"]["Id"]);
+            let replicas = gateway
+                .items(&format!("/Partitions/{id}/$/GetReplicas"))
+                .await;
+            let replica = replicas
+                .iter()
+                .find(|replica| replica["ReplicaStatus"] == "Ready");
+            let url = url(replica.expect("one is ready"), "http");
+            let address = url
+                .trim_start_matches("http://")
+                .trim_end_matches('/')
+                .parse();
+            let mut connection = Connection::http1(address.expect("an address"))
+                .await
+                .expect("it listens");
+            let said: Value = connection.get("/").await.expect("it answers").json();
+            assert_eq!(said["Partition"], id);
+            found.insert(said["Keys"].as_str().map(str::to_owned));
+        }
+    }
+    let expected = [
+        None,
+        Some("0 to 49"),
+        Some("50 to 99"),
+        Some("eu"),
+        Some("us"),
+    ];
+    assert!(found.iter().map(Option::as_deref).eq(expected), "{found:?}");
+}
+
+#[tokio::test]
 async fn the_responder_says_who_answers() {
     let gateway = Gateway::of(builder().workload(Responder::new())).await;
     for replica in gateway.until_ready(2).await {

@@ -1,0 +1,145 @@
+//! Partitions that cannot be read when nothing is known of them.
+
+use std::time::Duration;
+
+use discovery_core::ServiceOutcome;
+
+use super::*;
+use crate::calls::CallErrorKind;
+use crate::labels::{LabelOptions, PartitionMode};
+use crate::model::HealthState;
+
+/// A stateful service with a partition for each id.
+fn divided(ids: &[&str]) -> FakeCluster {
+    let cluster = FakeCluster::new();
+    cluster.edit(|contents| {
+        contents
+            .application_type("T", "1", [])
+            .service_type("T", "1", "S", LABELS)
+            .application("fabric:/A", "T", "1", []);
+        let addresses: Vec<_> = ids.iter().map(|id| format!("https://{id}:1")).collect();
+        let partitions = ids.iter().zip(&addresses);
+        let partitions = partitions.map(|(id, address)| (*id, vec![(1, address.as_str())]));
+        contents.stateful("fabric:/A/Db", "S", partitions);
+    });
+    cluster
+}
+
+/// Options that keep partitions apart, without a cache.
+fn apart() -> ServiceFabricOptions {
+    let labels = LabelOptions::default().with_partition_mode(PartitionMode::PerPartition);
+    let options = ServiceFabricOptions::default().with_cache_duration(Duration::ZERO);
+    options.with_labels(labels)
+}
+
+fn db(running: &Running) -> BTreeMap<String, Vec<String>> {
+    let config = running.config();
+    let of = |(id, cluster): (&proxy_model::ClusterId, &proxy_model::config::ClusterConfig)| {
+        let addresses = cluster.destinations.values().map(|of| of.address.clone());
+        let partition = id.as_str().rsplit('/').next().unwrap_or_default();
+        (partition.to_owned(), addresses.collect())
+    };
+    config.clusters.iter().map(of).collect()
+}
+
+fn map(entries: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+    let owned = |(id, addresses): &(&str, &[&str])| {
+        let addresses = addresses.iter().map(|of| (*of).to_owned()).collect();
+        ((*id).to_owned(), addresses)
+    };
+    entries.iter().map(owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_partition_that_cannot_be_read_at_the_start_takes_no_other_away() {
+    let cluster = divided(&["p1", "p2", "p3"]);
+    cluster.fail("replicas p2", CallErrorKind::Busy);
+    let discoverer = with_options(&cluster, apart());
+    let running = Running::start(&discoverer);
+    let report = running.report(1).await;
+    assert_eq!(
+        db(&running),
+        map(&[
+            ("p1", &["https://p1:1/"]),
+            ("p2", &[]),
+            ("p3", &["https://p3:1/"]),
+        ])
+    );
+    let service = &report.services[0];
+    assert!(matches!(service.outcome, ServiceOutcome::Accepted { .. }));
+    let problem = service.problems.iter().next().expect("it is said");
+    assert_eq!(problem.code, "partition_not_read");
+    assert!(problem.message.contains("p2"), "{problem}");
+    let reports = discoverer.health_reports(&report);
+    assert_eq!(reports[0].information.health_state, HealthState::Warning);
+    let decisions = discoverer.decisions().decisions;
+    let reasons = decisions[0].reasons.join("\n");
+    assert!(reasons.contains("partition p2"), "{reasons}");
+
+    // It is read again soon.
+    cluster.heal();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(db(&running)["p2"], ["https://p2:1/"]);
+    let state = running.provider.state();
+    assert!(state.problems.is_empty(), "{}", state.problems);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_was_read_before_keeps_the_service_as_it_was() {
+    let cluster = divided(&["p1", "p2"]);
+    let discoverer = with_options(&cluster, apart());
+    let running = Running::start(&discoverer);
+    running.report(1).await;
+    let before = db(&running);
+    cluster.fail("replicas p2", CallErrorKind::Busy);
+    let report = running.report(3).await;
+    assert_eq!(db(&running), before, "its addresses are not thrown away");
+    let outcome = &report.services[0].outcome;
+    assert!(matches!(
+        outcome,
+        ServiceOutcome::Quarantined {
+            last_good_age: Some(_),
+            ..
+        }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_of_which_no_partition_can_be_read_is_not_read() {
+    let cluster = divided(&["p1", "p2"]);
+    cluster.fail("replicas", CallErrorKind::Busy);
+    let discoverer = with_options(&cluster, apart());
+    let error = discoverer.discover().await.expect_err("nothing is known");
+    assert!(error.to_string().contains("replicas"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_partitions_at_the_start_cost_the_others_one_wait() {
+    let ids: Vec<_> = (0..100).map(|at| format!("p{at}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    let cluster = divided(&ids);
+    for id in &ids[50..] {
+        cluster.slow(&format!("replicas {id}"), Duration::from_secs(60));
+    }
+    let discoverer = with_options(&cluster, apart());
+    let begun = tokio::time::Instant::now();
+    round(&discoverer).await;
+    assert!(
+        begun.elapsed() <= Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    let running = Running::start(&discoverer);
+    // Those that answer are found although others hang, and those that hang are asked ever more seldom.
+    tokio::time::sleep(Duration::from_secs(1200)).await;
+    let found = db(&running);
+    let read = found.values().filter(|addresses| !addresses.is_empty());
+    assert_eq!(read.count(), 50);
+    cluster.forget_calls();
+    tokio::time::sleep(Duration::from_secs(1200)).await;
+    let asked = cluster.calls("replicas p70");
+    assert!((2..=6).contains(&asked), "{asked} times in 20 minutes");
+    cluster.heal();
+    tokio::time::sleep(Duration::from_secs(700)).await;
+    assert!(db(&running).values().all(|addresses| !addresses.is_empty()));
+}

@@ -1,0 +1,286 @@
+//! Discovery over answers as the product documents them, written down here and not made by the emulator of this family: one
+//! that misreads the documentation would agree with a client that does so, too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_core::{ServiceOutcome, SourceState};
+use discovery_servicefabric::{ServiceFabric, ServiceFabricOptions};
+use parking_lot::Mutex;
+use proxy_model::{Problem, Problems, Snapshot, pointer_to};
+use serde_json::{Value, json};
+
+use super::support::{Act, Gateway, Seen, error, ok, page, text};
+
+/// What a test changes of the answers: the beginning of a path, and what is answered instead.
+type Changes = Arc<Mutex<Vec<(&'static str, Act)>>>;
+
+const LABELS: &str = "<Labels xmlns=\"http://schemas.microsoft.com/2015/03/fabact-no-schema\">\
+    <Label Key=\"YARP.Enable\">true</Label>\
+    <Label Key=\"YARP.Routes.all.Hosts\">[Host]</Label>\
+    <Label Key=\"YARP.Backend.SessionAffinity.Enabled\">true</Label>\
+    <Label Key=\"YARP.Backend.ServiceFabric.PartitionMode\">PerPartition</Label></Labels>";
+
+const LOW: &str = "6a2ac3ae-6e0a-4a4b-9d3c-a0b9c5e0d001";
+const HIGH: &str = "6a2ac3ae-6e0a-4a4b-9d3c-a0b9c5e0d002";
+
+/// `fabric:/Voting/Data`, a stateful service of two ranges with two replicas each.
+fn documented(seen: &Seen) -> Act {
+    let path = seen.target().split('?').next().unwrap_or_default();
+    let partition = |id: &str, low: &str, high: &str| {
+        json!({
+            "ServiceKind": "Stateful",
+            "PartitionInformation": {"ServicePartitionKind": "Int64Range", "Id": id, "LowKey": low, "HighKey": high},
+            "TargetReplicaSetSize": 2, "MinReplicaSetSize": 1, "HealthState": "Ok", "PartitionStatus": "Ready",
+            "LastQuorumLossDuration": "PT0S",
+            "PrimaryEpoch": {"ConfigurationVersion": "12884901891", "DataLossVersion": "131130633631721136"}
+        })
+    };
+    let replicas = |host: &str| {
+        let replica = |role: &str, id: &str, node: &str| {
+            json!({
+                "ServiceKind": "Stateful", "ReplicaRole": role, "ReplicaId": id, "ReplicaStatus": "Ready",
+                "HealthState": "Ok", "NodeName": node, "LastInBuildDurationInSeconds": "0",
+                "Address": format!("{{\"Endpoints\":{{\"\":\"https:\\/\\/{host}{id}:30001\\/\"}}}}")
+            })
+        };
+        page(
+            json!([
+                replica("Primary", "131130633641724721", "_Node_0"),
+                replica("ActiveSecondary", "131130633641724722", "_Node_1")
+            ]),
+            "",
+        )
+    };
+    match (seen.method.as_str(), path) {
+        ("GET", "/ApplicationTypes") => page(
+            json!([{
+                "Name": "VotingType", "Version": "1.0.0", "Status": "Available", "StatusDetails": "",
+                "ApplicationTypeDefinitionKind": "ServiceFabricApplicationPackage",
+                "DefaultParameterList": [{"Key": "Host", "Value": "voting.example"}]
+            }]),
+            "",
+        ),
+        ("GET", "/Applications") => page(
+            json!([{
+                "Id": "Voting", "Name": "fabric:/Voting", "TypeName": "VotingType", "TypeVersion": "1.0.0",
+                "Status": "Ready", "Parameters": [], "HealthState": "Ok",
+                "ApplicationDefinitionKind": "ServiceFabricApplicationDescription"
+            }]),
+            "",
+        ),
+        ("GET", "/ApplicationTypes/VotingType/$/GetServiceTypes") => ok(json!([{
+            "ServiceManifestName": "DataPkg", "ServiceManifestVersion": "1.0.0", "IsServiceGroup": false,
+            "ServiceTypeDescription": {
+                "Kind": "Stateful", "IsStateful": true, "ServiceTypeName": "DataType", "PlacementConstraints": "",
+                "LoadMetrics": [], "ServicePlacementPolicies": [], "HasPersistedState": true,
+                "Extensions": [{"Key": "YARP-preview", "Value": LABELS}]
+            }
+        }])),
+        ("GET", "/Applications/Voting/$/GetServices") => page(
+            json!([{
+                "Id": "Voting~Data", "ServiceKind": "Stateful", "Name": "fabric:/Voting/Data", "TypeName": "DataType",
+                "ManifestVersion": "1.0.0", "HasPersistedState": true, "HealthState": "Ok", "ServiceStatus": "Active",
+                "IsServiceGroup": false
+            }]),
+            "",
+        ),
+        ("GET", "/Services/Voting~Data/$/GetPartitions") => page(
+            json!([
+                partition(LOW, "-9223372036854775808", "-1"),
+                partition(HIGH, "0", "9223372036854775807")
+            ]),
+            "",
+        ),
+        ("GET", path) if path == format!("/Partitions/{LOW}/$/GetReplicas") => replicas("low"),
+        ("GET", path) if path == format!("/Partitions/{HIGH}/$/GetReplicas") => replicas("high"),
+        ("POST", "/Services/Voting~Data/$/ReportHealth") => text(200, ""),
+        _ => error(400, "E_INVALIDARG"),
+    }
+}
+
+fn gateway() -> (Gateway, Changes) {
+    let changes = Changes::default();
+    let other = Arc::clone(&changes);
+    let gateway = Gateway::new(move |seen| {
+        let changes = other.lock();
+        let changed = changes
+            .iter()
+            .find(|(path, _)| seen.target().starts_with(path));
+        changed.map_or_else(|| documented(seen), |(_, act)| act.clone())
+    });
+    (gateway, changes)
+}
+
+fn discovery(gateway: &Gateway) -> ServiceFabric {
+    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
+    ServiceFabric::new(gateway.client()).options(options)
+}
+
+fn replicas_of(partition: &str) -> &'static str {
+    match partition {
+        LOW => "/Partitions/6a2ac3ae-6e0a-4a4b-9d3c-a0b9c5e0d001/$/GetReplicas",
+        _ => "/Partitions/6a2ac3ae-6e0a-4a4b-9d3c-a0b9c5e0d002/$/GetReplicas",
+    }
+}
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_is_served_and_what_is_not_honoured_is_reported_to_the_cluster() {
+    let (gateway, _) = gateway();
+    let unsupported = |snapshot: &Snapshot| -> Problems {
+        let affine = snapshot
+            .clusters()
+            .iter()
+            .filter(|cluster| cluster.config().session_affinity.is_some());
+        affine
+            .map(|cluster| {
+                let pointer = pointer_to("/Clusters", cluster.id().as_str()) + "/SessionAffinity";
+                Problem::warning(pointer, "unsupported", "requests go to any destination")
+            })
+            .collect()
+    };
+    let provider = discovery(&gateway)
+        .unsupported(unsupported)
+        .runner()
+        .start();
+    seconds(1).await;
+    let state = provider.state();
+    assert_eq!(state.status.state, SourceState::Live);
+    let config = state.config.as_ref().expect("there is an answer");
+    assert_eq!(config.clusters.len(), 2);
+    let addresses: Vec<_> = config
+        .clusters
+        .values()
+        .flat_map(|c| c.destinations.values())
+        .map(|d| &*d.address)
+        .collect();
+    assert_eq!(addresses.len(), 4);
+    assert!(
+        addresses.contains(&"https://low131130633641724721:30001/"),
+        "{addresses:?}"
+    );
+    assert_eq!(
+        config.routes[0].r#match.hosts.as_deref(),
+        Some(&["voting.example".to_owned()][..])
+    );
+    let problem = state.problems.iter().next().expect("it is said");
+    assert!(
+        problem
+            .pointer
+            .ends_with("/YARP.Backend.SessionAffinity.Enabled"),
+        "{problem}"
+    );
+
+    let seen = gateway.seen();
+    let report = seen
+        .iter()
+        .find(|seen| seen.method == "POST")
+        .expect("it is reported");
+    let body: Value = serde_json::from_str(&report.body).unwrap();
+    assert_eq!(body["HealthState"], "Warning");
+    let description = body["Description"].as_str().unwrap_or_default();
+    assert!(
+        description.contains("YARP.Backend.SessionAffinity.Enabled"),
+        "{description}"
+    );
+    assert!(
+        report.target().contains("Immediate=true"),
+        "{}",
+        report.target()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_partition_that_cannot_be_read_at_the_start_takes_no_other_away() {
+    let (gateway, changes) = gateway();
+    let busy = || error(503, "FABRIC_E_RECONFIGURATION_PENDING");
+    changes.lock().push((replicas_of(HIGH), busy()));
+    let provider = discovery(&gateway).runner().start();
+    seconds(10).await;
+    let count = || -> Vec<usize> {
+        let state = provider.state();
+        let config = state.config.clone().unwrap_or_default();
+        config
+            .clusters
+            .values()
+            .map(|cluster| cluster.destinations.len())
+            .collect()
+    };
+    assert_eq!(count(), [2, 0]);
+    let report = provider
+        .reports()
+        .borrow()
+        .clone()
+        .expect("there was a round");
+    assert!(matches!(
+        report.services[0].outcome,
+        ServiceOutcome::Accepted { .. }
+    ));
+    changes.lock().clear();
+    seconds(15).await;
+    assert_eq!(count(), [2, 2]);
+}
+
+/// What parses and is no answer must not empty anything.
+#[tokio::test(start_paused = true)]
+async fn answers_that_make_no_sense_take_nothing_away() {
+    for (path, act) in [
+        (
+            "/Applications?",
+            ok(json!({"ContinuationToken": "", "Items": null})),
+        ),
+        (
+            "/Applications/Voting/$/GetServices",
+            ok(json!({"ContinuationToken": "", "Items": null})),
+        ),
+        ("/Applications/Voting/$/GetServices", text(204, "")),
+        (
+            "/Applications/Voting/$/GetServices",
+            page(json!([{"Id": "x"}]), ""),
+        ),
+        (
+            "/Services/Voting~Data/$/GetPartitions",
+            page(json!([{}]), ""),
+        ),
+        (replicas_of(LOW), page(json!([{"ReplicaId": "1"}]), "")),
+        (replicas_of(LOW), text(204, "")),
+    ] {
+        let (gateway, changes) = gateway();
+        let provider = discovery(&gateway).runner().start();
+        seconds(1).await;
+        let before = provider.state().config.clone().expect("there is an answer");
+        changes.lock().push((path, act));
+        seconds(60).await;
+        let state = provider.state();
+        assert_eq!(state.config.as_ref(), Some(&before), "{path}");
+        assert_eq!(state.status.state, SourceState::Partial, "{path}");
+        changes.lock().clear();
+        seconds(60).await;
+        assert_eq!(provider.state().status.state, SourceState::Live, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_that_are_refused_are_a_problem_of_the_source() {
+    let (gateway, changes) = gateway();
+    changes
+        .lock()
+        .push(("/Services/Voting~Data/$/ReportHealth", text(403, "")));
+    let provider = discovery(&gateway).runner().start();
+    seconds(12).await;
+    let state = provider.state();
+    assert_eq!(
+        state.status.state,
+        SourceState::Live,
+        "what is served is up to date"
+    );
+    let problem = state
+        .problems
+        .iter()
+        .find(|p| p.code == "health_reports_refused");
+    assert!(problem.expect("it is said").message.contains("403"));
+}
