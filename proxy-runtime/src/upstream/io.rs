@@ -1,6 +1,7 @@
 //! The socket of a connection to a destination.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::Pin;
 #[cfg(any(feature = "tls", test))]
@@ -9,6 +10,7 @@ use std::sync::Weak;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
+use socket2::SockRef;
 #[cfg(any(feature = "tls", test))]
 use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -83,6 +85,19 @@ impl UpstreamIo {
             #[cfg(test)]
             Transport::Scripted(stream) => stream.is_tls(),
         }
+    }
+
+    /// Whether the other end has closed it, or sent what nobody asked for, as the system knows it now.
+    pub(super) fn has_ended(&self) -> bool {
+        let stream = match &self.transport {
+            Transport::Tcp(stream) => stream,
+            #[cfg(feature = "tls")]
+            Transport::Tls(stream) => stream.get_ref().0,
+            #[cfg(test)]
+            Transport::Scripted(_) => return false,
+        };
+        let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
+        !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Takes its right to be open, for the connection that is to be in its place.
