@@ -17,6 +17,7 @@ pub(super) struct Outbound {
     /// [kept](Self::keep) stays longer.
     pub(super) front: Vec<u8>,
     /// Bytes of the head.
+    #[cfg(feature = "http2")]
     head: usize,
     /// The head, which is all of the request, is kept when it was sent: it may be sent a second time.
     is_kept: bool,
@@ -40,6 +41,7 @@ impl Outbound {
     #[inline]
     pub(super) fn new(head: Vec<u8>) -> Self {
         Self {
+            #[cfg(feature = "http2")]
             head: head.len(),
             front: head,
             is_kept: false,

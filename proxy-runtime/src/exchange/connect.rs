@@ -1,5 +1,6 @@
 //! A connection to a destination, and another one in the place of one that failed. Every lane gets its connections here.
 
+use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use tokio::time::Instant;
 use super::deadlines::within;
 use super::pick::pick_other;
 use super::retry::{Attempts, Failed, Verdict};
-use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
+use crate::forward::{ForwardError, ForwardErrorKind};
 use crate::state::{ClusterState, DestinationState, Picked};
-use crate::upstream::{Lease, Protocols, UpstreamPool, Wanted, protocol};
+use crate::upstream::{ConnectError, Lease, Protocols, UpstreamPool, Wanted, protocol};
 
 /// What a request needs to know to get a connection.
 #[derive(Clone, Copy)]
@@ -230,4 +231,29 @@ impl<'a> Place<'a> {
 fn unspoken(reason: &'static str) -> ForwardError {
     ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
         .with_source(reason)
+}
+
+/// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
+/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing to
+/// find out, so that nobody asks more of a cluster than it has.
+fn no_connection(error: ConnectError) -> ForwardError {
+    let (kind, status) = match &error {
+        ConnectError::TimedOut => (
+            ForwardErrorKind::RequestTimedOut,
+            StatusCode::GATEWAY_TIMEOUT,
+        ),
+        ConnectError::Saturated => (
+            ForwardErrorKind::NoAvailableDestinations,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ),
+        ConnectError::Unsupported(_) => {
+            (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
+        }
+        _ => (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY),
+    };
+    let mut failed = ForwardError::new(kind, status);
+    if kind == ForwardErrorKind::Request || matches!(error, ConnectError::Saturated) {
+        failed = failed.unsent();
+    }
+    failed.with_source(Box::new(error) as Box<dyn StdError + Send + Sync>)
 }

@@ -12,7 +12,9 @@ mod pick;
 mod retry;
 
 pub(crate) use self::body_limit::{body_limit, body_limit_of};
-pub(crate) use self::connect::{Ledger, Next, Place};
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::connect::Next;
+pub(crate) use self::connect::{Ledger, Place};
 pub(crate) use self::count::{Books, Count};
 pub(crate) use self::deadlines::{Deadlines, after};
 pub(crate) use self::end::{End, Stage};

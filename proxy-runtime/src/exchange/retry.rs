@@ -34,10 +34,6 @@ pub(crate) enum Came {
     /// Not a byte of a response: the connection was closed or reset.
     Nothing,
     /// The destination's word that it has not looked at the request (RFC 9113 section 8.7).
-    #[cfg_attr(
-        not(any(feature = "http2", test)),
-        expect(dead_code, reason = "only HTTP/2 has it")
-    )]
     Unprocessed,
     /// Part of a response, or something else that is not a closed connection.
     Something,

@@ -1,6 +1,5 @@
 //! The typed lane's way to any destination, from its pick to the head of its response.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::EXPECT;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body::Body;
 use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
 use tokio::time::Instant;
@@ -16,7 +15,7 @@ use tokio::time::Instant;
 use super::account::Account;
 use super::again::{Again, Failure};
 use super::continuation::{Continuation, Gate};
-use super::error::{ForwardError, ForwardErrorKind};
+use super::error::ForwardError;
 use super::handshake::Handshake;
 use super::head::HttpHead;
 use super::headers;
@@ -29,7 +28,7 @@ use crate::exchange::{Attempts, End, Place, after, pick};
 use crate::http1::Method;
 use crate::loop_guard::LoopGuard;
 use crate::state::{ClusterState, InFlight, Picked};
-use crate::upstream::{ConnectError, ExchangeError, IncomingBody, Lease, SendError, UpstreamPool};
+use crate::upstream::{ExchangeError, IncomingBody, Lease, SendError, UpstreamPool};
 
 /// A request on its way to a destination.
 #[derive(Clone, Copy)]
@@ -375,29 +374,4 @@ pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> Forward
         false => End::Closed,
     };
     progress.upload.unanswered(end).with_source(error)
-}
-
-/// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
-/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing to
-/// find out, so that nobody asks more of a cluster than it has.
-pub(crate) fn no_connection(error: ConnectError) -> ForwardError {
-    let (kind, status) = match &error {
-        ConnectError::TimedOut => (
-            ForwardErrorKind::RequestTimedOut,
-            StatusCode::GATEWAY_TIMEOUT,
-        ),
-        ConnectError::Saturated => (
-            ForwardErrorKind::NoAvailableDestinations,
-            StatusCode::SERVICE_UNAVAILABLE,
-        ),
-        ConnectError::Unsupported(_) => {
-            (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
-        }
-        _ => (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY),
-    };
-    let mut failed = ForwardError::new(kind, status);
-    if kind == ForwardErrorKind::Request || matches!(error, ConnectError::Saturated) {
-        failed = failed.unsent();
-    }
-    failed.with_source(Box::new(error) as Box<dyn StdError + Send + Sync>)
 }

@@ -89,12 +89,8 @@ impl UpstreamIo {
 
     /// Whether the other end has closed it, or sent what nobody asked for, as the system knows it now.
     pub(super) fn has_ended(&self) -> bool {
-        let stream = match &self.transport {
-            Transport::Tcp(stream) => stream,
-            #[cfg(feature = "tls")]
-            Transport::Tls(stream) => stream.get_ref().0,
-            #[cfg(test)]
-            Transport::Scripted(_) => return false,
+        let Some(stream) = self.transport.socket() else {
+            return false;
         };
         let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
         !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -122,6 +118,19 @@ macro_rules! delegate {
             Transport::Scripted($stream) => $call,
         }
     };
+}
+
+impl Transport {
+    /// The socket, unless a test has none.
+    fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Some(stream.get_ref().0),
+            #[cfg(test)]
+            Self::Scripted(_) => None,
+        }
+    }
 }
 
 impl AsyncRead for Transport {

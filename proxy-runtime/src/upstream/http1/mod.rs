@@ -55,7 +55,9 @@ pub(super) use self::round_trip::SendFuture;
 pub(crate) use self::round_trip::Unanswered;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
-use crate::exchange::{Over, Sent};
+use crate::exchange::Over;
+#[cfg(feature = "server")]
+use crate::exchange::Sent;
 use crate::http1::Method;
 use crate::stream::{ByteStream, ReadBuffer};
 
@@ -126,6 +128,7 @@ impl Http1Connection {
 
     /// What of a request has been sent over it, given whether something was handed to it. TLS takes bytes before it knows whether
     /// it can send them.
+    #[cfg(feature = "server")]
     pub(crate) fn sent(&self, is_begun: bool) -> Sent {
         match is_begun || self.io.is_tls() {
             true => Sent::Something,
