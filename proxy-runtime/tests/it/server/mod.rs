@@ -7,6 +7,7 @@ mod again;
 mod bytes;
 mod drain;
 mod explained;
+mod faults;
 mod filtered;
 mod grpc;
 #[cfg(feature = "http2")]
