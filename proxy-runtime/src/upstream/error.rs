@@ -95,9 +95,12 @@ fn came(error: &hyper::Error) -> Came {
             let is_late = error.is_go_away() && reason == Some(h2::Reason::NO_ERROR);
             return match error.is_remote() && (is_refused || is_late) {
                 true => Came::Unprocessed,
-                false if error.is_io() => Came::Nothing,
                 false => Came::Something,
             };
+        }
+        // As hyper has it of a connection that was closed or reset.
+        if error.is::<io::Error>() {
+            return Came::Nothing;
         }
         cause = error.source();
     }

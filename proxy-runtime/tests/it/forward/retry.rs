@@ -198,6 +198,33 @@ async fn a_refused_stream_is_tried_again_once() {
     }
 }
 
+/// It may have carried the request out, so another destination gets what can do no harm the second time.
+#[tokio::test]
+async fn a_destination_of_http2_that_dies_is_passed_over() {
+    for (method, content, status) in [
+        ("GET", "", 200),
+        ("DELETE", "", 200),
+        ("POST", "", 502),
+        ("PUT", "content", 502),
+    ] {
+        let dying = faults::h2::closes_before_answer();
+        let other = Origin::echo();
+        let mut settings = h2c();
+        settings["LoadBalancingPolicy"] = json!("FirstAlphabetical");
+        let front = Front::start(&config_with(&[&dying.url(), &other.url()], &settings));
+        let mut client = front.http1().await;
+        let request = client.request(method, "/").body(match content {
+            "" => body::empty(),
+            content => body::full(content),
+        });
+        let answer = guarded("the answer", client.send(request.unwrap())).await;
+        assert_eq!(answer.unwrap().status, status, "{method} {content:?}");
+        assert_eq!(dying.traffic().requests(), 1, "{method} {content:?}");
+        assert_eq!(other.traffic().requests(), u64::from(status == 200));
+        front.settled().await;
+    }
+}
+
 /// What a connection takes no more goes over another one.
 #[tokio::test]
 async fn a_connection_on_which_no_stream_is_allowed_is_replaced() {

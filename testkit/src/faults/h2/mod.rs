@@ -71,6 +71,15 @@ pub fn goes_away() -> RawOrigin {
     })
 }
 
+/// Closes each connection instead of an answer to its first request, without a word.
+#[track_caller]
+pub fn closes_before_answer() -> RawOrigin {
+    RawOrigin::script(|connection| async move {
+        let mut session = Session::start(connection).await?;
+        session.next_request().await.map(drop)
+    })
+}
+
 /// Answers 200 to the first request of each connection, and allows no further stream on it (RFC 9113 6.5.2).
 #[track_caller]
 pub fn allows_one_request() -> RawOrigin {
