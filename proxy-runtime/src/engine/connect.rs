@@ -1,17 +1,18 @@
 //! A connection for a request, and the head for it.
 
 use http::StatusCode;
-use proxy_model::RequestHead;
+use proxy_model::compiled::DestinationIndex;
 
+use super::failure::Failure;
+use super::flow::Flow;
 use super::outgoing::{Invalid, Outgoing};
-use super::progress::Progress;
+use super::readdress::{SentHead, names_destination, readdress};
 use super::request::{Run, view_of};
-use super::resolved_route::ResolvedRoute;
 use super::tally::Tally;
-use crate::exchange::{pick_other, within};
+use crate::exchange::{Attempts, Place};
 use crate::filter::{HeadEdits, Reply};
-use crate::forward::{ForwardError, ForwardErrorKind, no_connection};
-use crate::http1::RequestView;
+use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::http1::{Framing, RequestView};
 use crate::server::http1::{Client, Transport};
 use crate::state::Picked;
 use crate::stream::spare as buffers;
@@ -42,6 +43,16 @@ pub(super) enum Unconnected {
     Gone,
 }
 
+/// What comes after an attempt that has failed.
+pub(super) enum Again {
+    /// The request is sent over this link, with the head that the flow has.
+    Sends(Link),
+    /// It stays at this failure over this link.
+    Fails(Failure, Link),
+    /// There is no link.
+    Unconnected(Unconnected),
+}
+
 impl Unconnected {
     pub(super) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
@@ -54,55 +65,13 @@ impl Unconnected {
     }
 }
 
-impl<'a> ResolvedRoute<'a> {
-    /// Another destination than `picked`, which the request was counted for, and to which no connection could be opened for this
-    /// reason.
-    ///
-    /// # Errors
-    ///
-    /// There is none, or something was sent.
-    pub(super) fn pick_other<H: RequestHead>(
-        &self,
-        head: &H,
-        picked: &Picked,
-        error: ForwardError,
-        tally: &mut Tally<'a>,
-    ) -> Result<Picked, ForwardError> {
-        let other = pick_other(self.state, self.cluster, head, picked, &error);
-        let Some(other) = other else {
-            return Err(error);
-        };
-        tally.failed(error.kind());
-        tally.picked_again();
-        tally.sent_to(self.destination(&other));
-        Ok(other)
-    }
-
-    /// Another connection to the same destination, since the first one was closed before anything was sent, or without an answer.
-    pub(super) async fn reconnect(
-        &self,
-        link: Link,
-        progress: &Progress,
-    ) -> Result<Link, ForwardError> {
-        let Link {
-            picked,
-            lease,
-            head,
-        } = link;
-        let wanted = self.wanted(&picked);
-        let pool = self.engine.service().pool();
-        let replaced = pool.replace(lease, progress.since, wanted);
-        let replaced = async { replaced.await.map_err(no_connection) };
-        let lease = within(progress.deadlines.head, replaced).await?;
-        Ok(Link {
-            picked,
-            lease,
-            head,
-        })
-    }
-}
-
 impl<'a> Run<'a> {
+    fn place(&self, tally: &Tally<'_>) -> Place<'a> {
+        let has_body = !matches!(self.request.framing(), Framing::None | Framing::Length(0));
+        let is_careful = has_body || !self.request.method().is_idempotent();
+        self.resolved.place(is_careful, self.head_due(tally))
+    }
+
     /// An idle connection to a destination, for which the request is counted, and the head for it.
     #[inline]
     pub(super) fn connect_now<T: Transport>(
@@ -113,8 +82,7 @@ impl<'a> Run<'a> {
         tally: &mut Tally<'a>,
     ) -> Result<Link, Unconnected> {
         let picked = self.pick(view).map_err(Unconnected::Failed)?;
-        let pool = self.engine.service().pool();
-        let Some(lease) = pool.ready(&self.wanted(&picked), tally.started()) else {
+        let Some(lease) = self.ready(&self.place(tally), &picked, tally.started()) else {
             return Err(Unconnected::Picked(picked));
         };
         tally.sent_over(self.destination(&picked), &picked.in_flight);
@@ -134,27 +102,90 @@ impl<'a> Run<'a> {
         edits: Option<&HeadEdits>,
         tally: &mut Tally<'a>,
     ) -> Result<Link, Unconnected> {
-        let due = self.head_due(tally);
-        let picked = match connecting {
+        let mut picked = match connecting {
             Err(Unconnected::Picked(picked)) => picked,
             ended => return ended,
         };
+        let mut attempts = Attempts::first();
+        let place = self.place(tally);
         tally.sent_to(self.destination(&picked));
-        let acquiring = self.acquire(&picked, due);
-        let error = match client.unless_gone(true, acquiring).await {
-            Some(Ok(lease)) => return Ok(self.link(client, edits, picked, lease)),
-            Some(Err(error)) => error,
-            None => return Err(Unconnected::Gone),
-        };
-        let view = view_of(client, self.request);
-        let other = self.pick_other(&view, &picked, error, tally);
-        let other = other.map_err(Unconnected::Failed)?;
-        let acquiring = self.acquire(&other, due);
-        match client.unless_gone(true, acquiring).await {
-            Some(Ok(lease)) => Ok(self.link(client, edits, other, lease)),
-            Some(Err(error)) => Err(Unconnected::Failed(error)),
-            None => Err(Unconnected::Gone),
+        loop {
+            let acquiring = place.acquire(picked.index);
+            let error = match client.unless_gone(true, acquiring).await {
+                Some(Ok(lease)) => return Ok(self.link(client, edits, picked, lease)),
+                Some(Err(error)) => error,
+                None => return Err(Unconnected::Gone),
+            };
+            // What the client sends meanwhile is read behind its head, which is seen between two attempts only.
+            let view = view_of(client, self.request);
+            let other = place.elsewhere(picked.index, error, &view, &mut attempts, tally);
+            picked = other.map_err(Unconnected::Failed)?;
         }
+    }
+
+    /// What comes after an attempt over a link that has failed, for a request whose head was written with these edits.
+    pub(super) async fn again<T: Transport>(
+        &self,
+        client: &mut Client<T>,
+        mut link: Link,
+        flow: &mut Flow,
+        (edits, failure): (Option<&HeadEdits>, Failure),
+        tally: &mut Tally<'a>,
+    ) -> Again {
+        let is_kept = flow.upload.outbound.is_kept();
+        let Some(connection) = link.lease.raw() else {
+            return Again::Fails(failure, link);
+        };
+        let failed = failure.attempt(connection, self.request.method(), is_kept);
+        let head = SentHead::read(&flow.upload.outbound.front, client.state.info.tls);
+        let (Some(failed), Some(head)) = (failed, head) else {
+            return Again::Fails(failure, link);
+        };
+        let (place, view, before) = (self.place(tally), head.view(), link.picked.index);
+        let next = place.next(before, failed, &view, &mut flow.attempts, tally);
+        let Some(next) = next else {
+            return Again::Fails(failure, link);
+        };
+        let Link { picked, lease, .. } = link;
+        let connection = (lease, flow.progress.since);
+        let attempts = &mut flow.attempts;
+        let reconnecting = place.reconnect(next, before, connection, &view, attempts, tally);
+        // What is to come of the body is the upload's to read.
+        let is_watched = !flow.upload.needs_more();
+        let (moved, lease) = match client.unless_gone(is_watched, reconnecting).await {
+            Some(Ok(connected)) => connected,
+            Some(Err(error)) => return Again::Unconnected(Unconnected::Failed(error)),
+            None => return Again::Unconnected(Unconnected::Gone),
+        };
+        let picked = match moved {
+            None => picked,
+            Some(moved) => {
+                let head = &mut flow.upload.outbound.front;
+                self.readdress(head, edits, (before, moved.index));
+                moved
+            }
+        };
+        flow.again(self.asked());
+        Again::Sends(Link {
+            picked,
+            lease,
+            head: Err(Invalid),
+        })
+    }
+
+    /// Makes the head that was written for one destination the one that another gets.
+    #[cold]
+    pub(super) fn readdress(
+        &self,
+        head: &mut Vec<u8>,
+        edits: Option<&HeadEdits>,
+        (from, to): (DestinationIndex, DestinationIndex),
+    ) {
+        let destinations = self.cluster.destinations();
+        let [from, to] = [from, to].map(|index| &destinations[index.0 as usize]);
+        let has_authority = !self.request.authority().is_empty();
+        let names_it = names_destination(self.plan, edits, has_authority);
+        readdress(head, from, to, names_it);
     }
 
     pub(super) fn link<T: Transport>(

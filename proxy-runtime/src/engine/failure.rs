@@ -2,15 +2,17 @@
 
 use http::StatusCode;
 
+use crate::exchange::{Came, Failed, Sent};
 use crate::forward::ForwardErrorKind;
-use crate::upstream::SecondTry;
+use crate::http1::Method;
+use crate::upstream::Http1Connection;
 
 /// Why an exchange ended before its end.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Not a byte was sent: it can be tried over another connection.
+    /// Not a byte was sent.
     Unsent,
-    /// The connection, which had been idle, was closed without a byte of a response, and the request may be sent twice.
+    /// The connection was closed without a byte of a response, and all of the request was kept.
     Stale,
     /// The client can be told this status.
     Unanswered(ForwardErrorKind, StatusCode),
@@ -27,14 +29,25 @@ impl Failure {
     pub(super) const UNSPOKEN: Self =
         Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
 
-    /// The failure, unless the request is to be sent over another connection, given when this one allows that and whether all of the
-    /// request `is_kept`.
-    pub(super) fn unless_tried_again(self, second_try: SecondTry, is_kept: bool) -> Option<Self> {
-        match self {
-            Self::Unsent if second_try.if_unsent || is_kept => None,
-            // It was kept for that.
-            Self::Stale => None,
-            failed => Some(failed),
-        }
+    /// What there is to know of an attempt of this `method` that has failed over a connection, given whether all of the request
+    /// `is_kept`. `None` if it is none that can be made again.
+    pub(super) fn attempt(
+        &self,
+        connection: &Http1Connection,
+        method: Method,
+        is_kept: bool,
+    ) -> Option<Failed> {
+        let sent = match self {
+            Self::Unsent => connection.sent(false),
+            Self::Stale => Sent::Something,
+            _ => return None,
+        };
+        Some(Failed {
+            over: connection.over(),
+            sent,
+            came: Came::Nothing,
+            is_idempotent: method.is_idempotent(),
+            is_whole: is_kept || sent == Sent::Nothing,
+        })
     }
 }

@@ -8,7 +8,7 @@ use super::body::Body;
 use super::download::Download;
 use super::progress::Progress;
 use super::upload::{Broken, Upload};
-use crate::exchange::{Deadlines, Stage};
+use crate::exchange::{Attempts, Deadlines, Stage};
 use crate::http1::{Asked, HeadLimits, HeadTable};
 use crate::observe::{InFlightGuard, Sample};
 use crate::server::connection::RequestRecord;
@@ -32,6 +32,8 @@ pub(super) struct Flow {
     pub(super) progress: Progress,
     /// How large a request's trailers may be.
     pub(super) limits: HeadLimits,
+    /// The attempts to have it answered.
+    pub(super) attempts: Attempts,
     /// Whether the client's connection closes after this response, which it is told.
     pub(super) is_last: bool,
     /// When the response was there and how long that took, if it is known, of a response that was there at once and has not been
@@ -61,6 +63,7 @@ impl Flow {
         self.download.restart(asked);
         self.table.clear();
         self.progress = progress;
+        self.attempts = Attempts::first();
         self.is_last = false;
         self.whole = None;
     }
@@ -139,6 +142,7 @@ impl Default for Flow {
                 Instant::now(),
             ),
             limits: HeadLimits::default(),
+            attempts: Attempts::first(),
             is_last: false,
             whole: None,
         }

@@ -64,6 +64,7 @@ mod outbound;
 mod outgoing;
 mod plan;
 mod progress;
+mod readdress;
 mod relay;
 mod request;
 mod resolved_route;

@@ -6,6 +6,7 @@ use proxy_model::matching::RouteValues;
 use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
 
 use super::plan::{HeadPlan, HostRule, RequestOperation, known, with_slice};
+use super::readdress::{host_of, names_destination};
 use crate::filter::HeadEdits;
 use crate::http1::{
     Changes, ClassSet, Field, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest,
@@ -149,17 +150,13 @@ impl<'a> Outgoing<'a> {
     /// `None`: the client's.
     #[inline]
     fn host(&self) -> Option<FieldValue<'a>> {
-        let changed = self.edits.and_then(HeadEdits::host);
-        match (&self.plan.host, changed) {
-            (HostRule::Fixed(value), _) => Some(known(value)),
-            (HostRule::Original | HostRule::Destination, Some(changed)) => Some(known(changed)),
-            (HostRule::Original, None) if !self.request.authority().is_empty() => None,
-            (HostRule::Original | HostRule::Destination | HostRule::Restored, _) => {
-                let own = self.destination.host();
-                Some(known(
-                    own.unwrap_or_else(|| self.destination.address().authority()),
-                ))
-            }
+        let has_authority = !self.request.authority().is_empty();
+        if names_destination(self.plan, self.edits, has_authority) {
+            return Some(known(host_of(self.destination)));
+        }
+        match &self.plan.host {
+            HostRule::Fixed(value) => Some(known(value)),
+            _ => self.edits.and_then(HeadEdits::host).map(known),
         }
     }
 

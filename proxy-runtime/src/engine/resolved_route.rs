@@ -11,13 +11,13 @@ use tokio::time::Instant;
 use super::Engine;
 use super::plan::HeadPlan;
 use super::tally::Tally;
-use crate::exchange::{Deadlines, after, body_limit, pick, within};
+use crate::exchange::{Deadlines, Place, after, body_limit, pick};
 use crate::filter::Filters;
-use crate::forward::{ExchangeInfo, ForwardError, UptakeLimit, no_connection};
+use crate::forward::{ExchangeInfo, ForwardError, UptakeLimit};
 use crate::server::DataRate;
 use crate::server::connection::Uptake;
 use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
-use crate::upstream::{Lease, Protocols, Wanted};
+use crate::upstream::{Lease, Protocols};
 
 /// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
 #[derive(Clone, Copy)]
@@ -120,26 +120,25 @@ impl<'a> ResolvedRoute<'a> {
         pick(self.state, self.cluster, head)
     }
 
+    /// What it takes to get a connection for a request, which may be one that cannot be repeated, and whose response must have begun
+    /// when it is `due`.
     #[inline]
-    pub(super) fn wanted(&self, picked: &Picked) -> Wanted<'a> {
-        Wanted {
-            destination: self.state.destination(picked.index),
-            upstream: self.cluster.upstream(),
-            client: self.state.client(),
-            protocols: Protocols::Http1,
-            fresh: false,
+    pub(super) fn place(&self, is_careful: bool, due: Option<Instant>) -> Place<'a> {
+        Place {
+            cluster: self.cluster,
+            state: self.state,
+            pool: self.engine.service().pool(),
+            switch: None,
+            is_careful,
+            due,
         }
     }
 
-    /// A connection to a picked destination, by `due`.
-    pub(super) async fn acquire(
-        &self,
-        picked: &Picked,
-        due: Option<Instant>,
-    ) -> Result<Lease, ForwardError> {
-        let wanted = self.wanted(picked);
-        let acquiring = self.engine.service().pool().acquire(wanted);
-        within(due, async { acquiring.await.map_err(no_connection) }).await
+    /// An idle connection to a destination.
+    #[inline]
+    pub(super) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
+        let wanted = place.wanted_in(picked.index, Protocols::Http1);
+        place.pool.ready(&wanted, now)
     }
 
     /// What there is to say of a request, for logs.

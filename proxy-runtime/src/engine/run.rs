@@ -4,7 +4,7 @@ use std::future::poll_fn;
 
 use tokio::time::Instant;
 
-use super::connect::Unconnected;
+use super::connect::Again;
 use super::failure::Failure;
 use super::filtering::Filtering;
 use super::relay::Relay;
@@ -47,7 +47,8 @@ pub(crate) async fn forward<T: Transport>(
             unconnected => unconnected,
         };
         // Boxed, since it is seldom needed.
-        let connecting = run.connect(unconnected, client, filtering.edits(), &mut tally);
+        let edits = filtering.edits();
+        let connecting = run.connect(unconnected, client, edits, &mut tally);
         let unconnected = match Box::pin(connecting).await {
             Ok(link) => break 'connected (link, Instant::now()),
             Err(unconnected) => unconnected,
@@ -69,8 +70,7 @@ pub(crate) async fn forward<T: Transport>(
             // It speaks HTTP/2, though its cluster does not.
             break Some(Failure::UNSPOKEN);
         };
-        let second_try = connection.second_try(run.request.method());
-        if second_try.if_silent {
+        if connection.keep(run.request.method()).if_sent {
             flow.upload.keep();
         }
         let peer = connection.peer;
@@ -101,23 +101,20 @@ pub(crate) async fn forward<T: Transport>(
                 break None;
             }
             Err(failed) => {
-                let is_kept = flow.upload.outbound.is_kept();
-                if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
-                    break Some(failed);
-                }
                 flow.count(&link.picked.in_flight, client.record.as_mut());
-                let reconnecting = run.reconnect(link, &flow.progress);
-                // What is to come of the body is the upload's to read.
-                let is_watched = !flow.upload.needs_more();
-                let connecting = Box::pin(client.unless_gone(is_watched, reconnecting));
-                let unconnected = match connecting.await {
-                    Some(Ok(fresh)) => {
+                // Boxed, since it is seldom needed.
+                let edits = filtering.edits();
+                let again = run.again(client, link, &mut flow, (edits, failed), &mut tally);
+                let unconnected = match Box::pin(again).await {
+                    Again::Sends(fresh) => {
                         link = fresh;
-                        flow.again(run.asked());
                         continue;
                     }
-                    Some(Err(error)) => Unconnected::Failed(error),
-                    None => Unconnected::Gone,
+                    Again::Fails(failed, over) => {
+                        link = over;
+                        break Some(failed);
+                    }
+                    Again::Unconnected(unconnected) => unconnected,
                 };
                 let has_more = flow.upload.outbound.stage() != Stage::Done;
                 return Box::pin(run.give_up(client, tally, filtering, unconnected, has_more))

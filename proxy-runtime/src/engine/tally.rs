@@ -1,12 +1,13 @@
 //! Counts what becomes of a request that is forwarded as bytes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
-use crate::exchange::{Books, Count};
+use crate::exchange::{Books, Count, Ledger};
 use crate::forward::ForwardErrorKind;
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
@@ -95,11 +96,6 @@ impl<'a> Tally<'a> {
         self.books.destination = Some(destination);
     }
 
-    /// Another destination was picked now.
-    pub(super) fn picked_again(&mut self) {
-        self.count.picked_at(Instant::now());
-    }
-
     /// The destination's response has begun.
     #[inline]
     pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
@@ -138,11 +134,6 @@ impl<'a> Tally<'a> {
         self.count.told(status);
     }
 
-    /// Counts an error of a destination that does not end the request.
-    pub(super) fn failed(&self, kind: ForwardErrorKind) {
-        self.count.failed(&self.books, kind);
-    }
-
     /// The response has ended well, though the request has not.
     #[cold]
     pub(super) fn end_early(&mut self, now: Instant) {
@@ -168,9 +159,20 @@ impl<'a> Tally<'a> {
             return;
         }
         if let Some(kind) = error {
-            self.failed(kind);
+            self.count.failed(&self.books, kind);
         }
         self.count.end(&self.books, error, now, elapsed);
+    }
+}
+
+impl<'a> Ledger<'a> for Tally<'a> {
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.count.failed(&self.books, kind);
+    }
+
+    fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
+        self.count.picked_at(Instant::now());
+        self.sent_to(destination);
     }
 }
 

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use log_sink::Seldom;
 use proxy_model::RequestHead;
-use proxy_model::compiled::Cluster;
+use proxy_model::compiled::{Cluster, DestinationIndex};
 use tracing::error;
 
 use crate::contain::{Panicked, contained_call};
@@ -29,20 +29,16 @@ pub(crate) fn pick<H: RequestHead>(
     }
 }
 
-/// Another destination than one to which no connection could be opened for this reason, picked as if that were unhealthy: it
-/// fails fast, so whoever looks at the load would prefer it, and it may be the last of its tier. `None` if there is no other, or
-/// if something was sent.
-pub(crate) fn pick_other<H: RequestHead>(
+/// Another destination than those that failed, picked as if they were unhealthy: what fails fast has little to do, so whoever looks
+/// at the load would prefer it, and it may be the last of its tier. `None` if there is no other.
+#[cold]
+pub(super) fn pick_other<H: RequestHead>(
     state: &ClusterState,
     cluster: &Cluster,
     head: &H,
-    failed: &Picked,
-    error: &ForwardError,
+    failed: &[DestinationIndex],
 ) -> Option<Picked> {
-    if !error.is_unsent() {
-        return None;
-    }
-    contained_call(|| state.pick_other(cluster, head, failed.index))
+    contained_call(|| state.pick_other(cluster, head, failed))
         .map_err(|panic| panicked(&panic))
         .ok()?
 }

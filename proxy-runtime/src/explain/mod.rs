@@ -168,7 +168,7 @@ pub fn explain(
     connection: ConnectionInfo,
 ) -> Explanation {
     let zone = settings.zone.as_deref();
-    let unknown = |cluster: &Cluster, _| assess(cluster, zone, None, |_| Health::Unknown);
+    let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| Health::Unknown);
     let place = Place {
         snapshot,
         live: None,

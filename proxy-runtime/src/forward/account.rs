@@ -13,7 +13,7 @@ use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
 #[cfg(feature = "server")]
 use super::uptake_limit::UptakeLimit;
-use crate::exchange::{Books, Count};
+use crate::exchange::{Books, Count, Ledger};
 use crate::layer::RouteContext;
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, RouteMetrics, Sample, SplitGuard};
 use crate::proxy::Shared;
@@ -220,11 +220,6 @@ impl Account {
         self.count.told(status);
     }
 
-    /// Counts an error of a destination that does not end the request.
-    pub(crate) fn failed(&self, kind: ForwardErrorKind) {
-        self.count.failed(&self.books, kind);
-    }
-
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
         let route = self.books.route().cloned();
@@ -260,7 +255,7 @@ impl Account {
         if let Some(kind) = error
             && self.is_own(kind)
         {
-            self.failed(kind);
+            self.count.failed(&self.books, kind);
         }
         self.count.end(&self.books, error, Instant::now(), None);
         match &mut self.books.layers {
@@ -288,6 +283,17 @@ impl Account {
                 kind == ForwardErrorKind::Extension || context.attempts().is_empty()
             }
         }
+    }
+}
+
+impl<'a> Ledger<'a> for Account {
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.count.failed(&self.books, kind);
+    }
+
+    fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
+        self.sent_to(destination);
+        self.picked_at(Instant::now());
     }
 }
 

@@ -1,31 +1,35 @@
-//! Requests that are sent a second time.
+//! Requests that are sent again.
+
+use std::sync::Arc;
 
 use http::Request;
 
+use super::continuation::Continuation;
 use super::error::ForwardError;
 use super::outgoing_body::OutgoingBody;
 use super::request::{BodyKind, OutgoingHead};
+use crate::exchange::{Came, Failed, Over, Sent};
 
 /// Why there is no response.
 pub(super) struct Failure {
     pub(super) error: ForwardError,
-    /// The request, if no byte of it was sent, or if it can do no harm the second time.
-    pub(super) unsent: Option<Box<Request<OutgoingBody>>>,
-    /// Whether the destination says that it has not looked at the request.
-    pub(super) unprocessed: bool,
+    /// The request, if all of it is left.
+    pub(super) whole: Option<Box<Request<OutgoingBody>>>,
+    pub(super) sent: Sent,
+    pub(super) came: Came,
 }
 
 impl Failure {
-    /// What to send again, if that can do no harm.
-    pub(super) fn again(self, body_kind: BodyKind) -> Result<Again, ForwardError> {
-        let is_bodiless = body_kind == BodyKind::Empty;
-        if self.unsent.is_some() || (self.unprocessed && is_bodiless) {
-            return Ok(Again {
-                unsent: self.unsent,
-                body_kind,
-            });
+    /// What there is to know of the attempt that has failed.
+    pub(super) fn attempt(&self, over: Over, is_idempotent: bool, body_kind: BodyKind) -> Failed {
+        Failed {
+            over,
+            sent: self.sent,
+            came: self.came,
+            is_idempotent,
+            // A head can be made again.
+            is_whole: self.whole.is_some() || body_kind == BodyKind::Empty,
         }
-        Err(self.error)
     }
 }
 
@@ -33,8 +37,9 @@ impl From<ForwardError> for Failure {
     fn from(error: ForwardError) -> Self {
         Self {
             error,
-            unsent: None,
-            unprocessed: false,
+            whole: None,
+            sent: Sent::Something,
+            came: Came::Something,
         }
     }
 }
@@ -42,29 +47,38 @@ impl From<ForwardError> for Failure {
 /// A request that is to be sent over another connection.
 pub(super) struct Again {
     /// As it was to be sent; without it, it has no body.
-    unsent: Option<Box<Request<OutgoingBody>>>,
-    body_kind: BodyKind,
+    pub(super) whole: Option<Box<Request<OutgoingBody>>>,
+    pub(super) body_kind: BodyKind,
 }
 
 impl Again {
-    /// The request, which was made for one version of HTTP, for the one that the new connection speaks. What is not there any
-    /// more, or is of the other version, is made anew by `make`: hardly any request needs it, so none keeps a copy.
+    /// The request, whose head stays as it is if it `fits` the new connection. Else, or if it is not there any more, it is made
+    /// anew by `make` for the version that the connection speaks: hardly any request needs it, so none keeps a copy.
     ///
     /// # Errors
     ///
     /// It cannot be said in that version.
     pub(super) fn into_request(
         self,
-        was_http2: bool,
+        fits: bool,
         is_http2: bool,
         make: impl FnOnce() -> Result<OutgoingHead, ForwardError>,
     ) -> Result<Request<OutgoingBody>, ForwardError> {
-        match self.unsent {
-            Some(unsent) if was_http2 == is_http2 => Ok(*unsent),
-            unsent => {
-                let body = unsent.map_or_else(OutgoingBody::empty, |unsent| unsent.into_body());
-                make()?.into_request(body, self.body_kind, is_http2)
+        let whole = match self.whole {
+            Some(whole) if fits => return Ok(*whole),
+            whole => whole,
+        };
+        let (continuation, body) = match whole {
+            None => (None, OutgoingBody::empty()),
+            Some(whole) => {
+                let continuation = whole.extensions().get::<Arc<Continuation>>().cloned();
+                (continuation, whole.into_body())
             }
+        };
+        let mut request = make()?.into_request(body, self.body_kind, is_http2)?;
+        if let Some(continuation) = continuation {
+            request.extensions_mut().insert(continuation);
         }
+        Ok(request)
     }
 }

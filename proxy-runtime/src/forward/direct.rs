@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
-use proxy_model::compiled::Destination;
+use proxy_model::compiled::{Destination, DestinationIndex};
 use tokio::time::Instant;
 
 use super::account::Account;
@@ -34,12 +34,11 @@ use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
 use crate::engine::HeadPlan;
 use crate::engine::typed::{self, TypedRequest, response_head};
-use crate::exchange::{End, after, within};
+use crate::exchange::{self, Attempts, End, Place};
 use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, OutgoingTarget, RawResponse};
 use crate::server::AddressText;
-use crate::state::{DestinationState, InFlight};
 use crate::upstream::{
-    ExchangeError, Http1Error, IncomingBody, Lease, Output, Protocols, RawRoundTrip,
+    ExchangeError, Http1Error, IncomingBody, Lease, Output, RawRoundTrip, Unanswered,
 };
 
 /// Bytes of a response that is passed on as a whole: what is copied out of the connection's buffer.
@@ -65,11 +64,11 @@ enum Shared {
 }
 
 /// A request that was sent, or is about to be.
-struct Waiting<'a> {
+struct Waiting {
     round_trip: RawRoundTrip,
     lease: Lease,
     shared: Shared,
-    destination: &'a Arc<DestinationState>,
+    index: DestinationIndex,
     /// When there was a connection.
     connected_at: Instant,
 }
@@ -104,24 +103,23 @@ impl<'a> Direct<'a> {
         B::Error: Into<BoxError>,
     {
         let sending = self.sending;
-        let route = sending.route;
-        let deadline = route.timeout().map(|wait| after(sending.started, wait));
+        let place = sending.place();
         let coming = {
             let make = |destination: &Destination| self.write(destination);
-            let mut waiting = match sending.connect_now(account, &make)? {
+            let mut waiting = match sending.connect_now(&place, account, &make)? {
                 (prepared, Some(lease)) => self.begin(prepared, lease, body)?,
                 (prepared, None) => {
-                    let connecting = sending.connect_anew(prepared, account, deadline, &make);
+                    let connecting = sending.connect_anew(prepared, &place, account, &make);
                     let (prepared, lease) = Box::pin(connecting).await?;
                     self.begin(prepared, lease, body)?
                 }
             };
-            match waiting.answered(deadline).await {
+            match waiting.answered(place.due).await {
                 Ok(response) => self.pass_on(&response, waiting, account, into)?,
                 Err(failed) => {
                     // Boxed, since it is seldom needed.
-                    let again = Box::pin(self.again(failed, waiting, deadline));
-                    let (response, waiting) = again.await?;
+                    let repeating = self.repeat(failed, waiting, &place, account);
+                    let (response, waiting) = Box::pin(repeating).await?;
                     self.pass_on(&response, waiting, account, into)?
                 }
             }
@@ -139,7 +137,7 @@ impl<'a> Direct<'a> {
         prepared: Prepared<Output>,
         mut lease: Lease,
         body: B,
-    ) -> Result<Waiting<'a>, ForwardError>
+    ) -> Result<Waiting, ForwardError>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -151,12 +149,8 @@ impl<'a> Direct<'a> {
             head,
             ..
         } = prepared;
-        let destination = sending.state.destination(picked.index);
-        let shared = Shared::Not(SharedProgress::new(
-            InFlight::new(Arc::clone(destination), picked.in_flight),
-            sending.cluster.upstream().activity_timeout(),
-            connected_at,
-        ));
+        let index = picked.index;
+        let shared = Shared::Not(sending.progress(picked, connected_at));
         let (shared, body) = match sending.body_kind {
             BodyKind::Empty => (shared, OutgoingBody::empty()),
             _ => {
@@ -169,7 +163,7 @@ impl<'a> Direct<'a> {
             round_trip: self.round_trip(&mut lease, head, body)?,
             lease,
             shared,
-            destination,
+            index,
             connected_at,
         })
     }
@@ -217,45 +211,73 @@ impl<'a> Direct<'a> {
         ))
     }
 
-    /// Sends the request over another connection to the same destination, if that can do no harm.
-    async fn again(
+    /// Sends a request again whose attempt has failed, for as long as that may be.
+    async fn repeat(
         &self,
-        failed: Failed,
-        waiting: Waiting<'a>,
-        deadline: Option<Instant>,
-    ) -> Result<(RawResponse, Waiting<'a>), ForwardError> {
-        let Waiting {
-            round_trip,
-            lease,
-            shared,
-            destination,
-            connected_at,
-        } = waiting;
-        if let Some(error) = shared.upload.failure() {
-            return Err(error);
-        }
-        let unsent = match &failed {
-            Failed::Sent(error) => round_trip.into_again(error),
-            Failed::Expired(_) => None,
-        };
-        let Some((head, body)) = unsent else {
-            return Err(failed.into_error(&shared));
-        };
-        let replacing = self
-            .sending
-            .replace(lease, connected_at, destination, Protocols::Http1);
-        let mut lease = within(deadline, replacing).await?;
-        shared.activity.touch();
-        let mut waiting = Waiting {
-            round_trip: self.round_trip(&mut lease, head, body)?,
-            lease,
-            shared,
-            destination,
-            connected_at: Instant::now(),
-        };
-        match waiting.answered(deadline).await {
-            Ok(response) => Ok((response, waiting)),
-            Err(failed) => Err(failed.into_error(&waiting.shared)),
+        mut failed: Failed,
+        mut waiting: Waiting,
+        place: &Place<'_>,
+        account: &mut Account,
+    ) -> Result<(RawResponse, Waiting), ForwardError> {
+        let sending = self.sending;
+        let attempts = &mut Attempts::first();
+        loop {
+            let Waiting {
+                round_trip,
+                lease,
+                shared,
+                index,
+                connected_at,
+            } = waiting;
+            if let Some(error) = shared.upload.failure() {
+                return Err(error);
+            }
+            let Failed::Sent(error) = &failed else {
+                return Err(failed.into_error(&shared));
+            };
+            let Unanswered { whole, sent, came } = round_trip.into_unanswered(error);
+            let Some((head, mut body)) = whole else {
+                return Err(failed.into_error(&shared));
+            };
+            let attempt = exchange::Failed {
+                over: lease.over(),
+                sent,
+                came,
+                is_idempotent: sending.is_idempotent(),
+                is_whole: true,
+            };
+            let next = place.next(index, attempt, sending.head, attempts, account);
+            let Some(next) = next else {
+                return Err(failed.into_error(&shared));
+            };
+            let connection = (lease, connected_at);
+            let reconnecting =
+                place.reconnect(next, index, connection, sending.head, attempts, account);
+            let (moved, mut lease) = reconnecting.await?;
+            let connected_at = Instant::now();
+            let (index, shared, head) = match moved {
+                None => {
+                    shared.activity.touch();
+                    (index, shared, head)
+                }
+                Some(picked) => {
+                    let index = picked.index;
+                    let head = self.write(sending.destination(index))?;
+                    let progress = sending.progress(picked, connected_at);
+                    (index, shared.moved(progress, &mut body), head)
+                }
+            };
+            waiting = Waiting {
+                round_trip: self.round_trip(&mut lease, head, body)?,
+                lease,
+                shared,
+                index,
+                connected_at,
+            };
+            match waiting.answered(place.due).await {
+                Ok(response) => return Ok((response, waiting)),
+                Err(again) => failed = again,
+            }
         }
     }
 
@@ -267,7 +289,7 @@ impl<'a> Direct<'a> {
     fn pass_on(
         &self,
         raw: &RawResponse,
-        waiting: Waiting<'_>,
+        waiting: Waiting,
         account: &mut Account,
         response: &mut Response<ProxyBody>,
     ) -> Result<Option<Box<Download>>, ForwardError> {
@@ -334,7 +356,7 @@ impl<'a> Direct<'a> {
     }
 }
 
-impl Waiting<'_> {
+impl Waiting {
     /// Waits for the head of the response, for no longer than the exchange may be idle, nor beyond `deadline`.
     async fn answered(&mut self, deadline: Option<Instant>) -> Result<RawResponse, Failed> {
         let Self {
@@ -389,6 +411,18 @@ impl Shared {
         match self {
             Self::Not(progress) => Arc::new(progress),
             Self::Between(progress) => progress,
+        }
+    }
+
+    /// The same at another destination, for a body of which nothing was sent.
+    fn moved(self, progress: SharedProgress, body: &mut OutgoingBody) -> Self {
+        match self {
+            Self::Not(_) => Self::Not(progress),
+            Self::Between(_) => {
+                let progress = Arc::new(progress);
+                body.move_to(&progress);
+                Self::Between(progress)
+            }
         }
     }
 }

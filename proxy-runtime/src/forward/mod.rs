@@ -106,8 +106,6 @@ pub(crate) use self::request::{BodyKind, OutgoingHead, parse_length};
 pub(crate) use self::response::own_response;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
-#[cfg(feature = "server")]
-pub(crate) use self::send::no_connection;
 pub use self::service::ResponseFuture;
 #[cfg(feature = "server")]
 pub(crate) use self::uptake_limit::UptakeLimit;

@@ -30,8 +30,8 @@ type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 /// for sent: more cannot be known of who polls it.
 pub(crate) struct OutgoingBody {
     client: Option<Box<Uploading>>,
-    /// A frame that was taken and could not be sent.
-    put_back: Option<Box<Frame<Bytes>>>,
+    /// Frames that were taken and could not be sent, the first one last.
+    put_back: Vec<Frame<Bytes>>,
     /// There until all was sent.
     progress: Option<Arc<SharedProgress>>,
 }
@@ -64,7 +64,7 @@ impl OutgoingBody {
     pub(crate) const fn empty() -> Self {
         Self {
             client: None,
-            put_back: None,
+            put_back: Vec::new(),
             progress: None,
         }
     }
@@ -87,9 +87,17 @@ impl OutgoingBody {
         Self::new(client, &Arc::new(progress), UploadLimits::default())
     }
 
-    /// Makes the frame that was taken last the next one again.
-    pub(crate) fn put_back(&mut self, frame: Box<Frame<Bytes>>) {
-        self.put_back = Some(frame);
+    /// Goes to another destination, of which not a byte was sent to the last one.
+    pub(crate) fn move_to(&mut self, progress: &Arc<SharedProgress>) {
+        if let Some(before) = self.progress.as_mut() {
+            progress.upload.enter(before.upload.stage());
+            *before = Arc::clone(progress);
+        }
+    }
+
+    /// Makes the frames that were taken last the next ones again.
+    pub(crate) fn put_back(&mut self, frames: Vec<Frame<Bytes>>) {
+        self.put_back.extend(frames.into_iter().rev());
     }
 
     /// The destination has taken some more of what was taken of it.
@@ -138,8 +146,8 @@ impl OutgoingBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
-        if let Some(frame) = self.put_back.take() {
-            return Poll::Ready(Some(Ok(*frame)));
+        if let Some(frame) = self.put_back.pop() {
+            return Poll::Ready(Some(Ok(frame)));
         }
         let (Some(uploading), Some(progress)) = (&mut self.client, &self.progress) else {
             return Poll::Ready(None);
@@ -180,7 +188,7 @@ impl OutgoingBody {
                 was_given: false,
                 idle: IdleTimer::default(),
             })),
-            put_back: None,
+            put_back: Vec::new(),
             progress: Some(Arc::clone(progress)),
         }
     }
@@ -288,7 +296,7 @@ impl Body for OutgoingBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.put_back.is_none()
+        self.put_back.is_empty()
             && match &self.client {
                 None => true,
                 Some(uploading) => uploading.has_ended() && uploading.client.is_end_stream(),
@@ -296,7 +304,7 @@ impl Body for OutgoingBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.put_back.is_some() {
+        if !self.put_back.is_empty() {
             return SizeHint::default();
         }
         match &self.client {

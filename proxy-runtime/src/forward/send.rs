@@ -1,6 +1,5 @@
 //! The typed lane's way to any destination, from its pick to the head of its response.
 
-use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,15 +7,15 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::EXPECT;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body::Body;
 use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
 use tokio::time::Instant;
 
 use super::account::Account;
-use super::again::Failure;
+use super::again::{Again, Failure};
 use super::continuation::{Continuation, Gate};
-use super::error::{ForwardError, ForwardErrorKind};
+use super::error::ForwardError;
 use super::handshake::Handshake;
 use super::head::HttpHead;
 use super::headers;
@@ -25,12 +24,11 @@ use super::request::{BodyKind, OutgoingHead};
 use super::shared_progress::SharedProgress;
 use super::timeout::HeadTimer;
 use crate::BoxError;
-use crate::exchange::{End, after, pick, pick_other, within};
+use crate::exchange::{Attempts, End, Place, after, pick};
+use crate::http1::Method;
 use crate::loop_guard::LoopGuard;
-use crate::state::{ClusterState, DestinationState, InFlight, Picked};
-use crate::upstream::{
-    ConnectError, ExchangeError, IncomingBody, Lease, Protocols, UpstreamPool, Wanted, protocol,
-};
+use crate::state::{ClusterState, InFlight, Picked};
+use crate::upstream::{ExchangeError, IncomingBody, Lease, SendError, UpstreamPool};
 
 /// A request on its way to a destination.
 #[derive(Clone, Copy)]
@@ -62,7 +60,16 @@ pub(super) struct Prepared<H> {
     /// When there was a connection.
     pub(super) connected_at: Instant,
     pub(super) head: H,
-    protocols: Protocols,
+}
+
+/// An attempt at a destination.
+struct Attempt {
+    index: DestinationIndex,
+    lease: Lease,
+    /// When there was a connection.
+    connected_at: Instant,
+    progress: Arc<SharedProgress>,
+    is_http2: bool,
 }
 
 impl Sending<'_> {
@@ -78,26 +85,21 @@ impl Sending<'_> {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let deadline = self.route.timeout().map(|wait| after(self.started, wait));
+        let place = self.place();
         let version = self.cluster.upstream().version();
         let make = |destination: &Destination| {
             let head = OutgoingHead::new(self.head, self.route, destination)?;
             Ok(head.guarded(self.loop_guard).in_version(version))
         };
-        let (prepared, mut lease) = self.connect(account, deadline, &make).await?;
+        let connecting = self.connect(&place, account, &make);
+        let (prepared, mut lease) = connecting.await?;
         let Prepared {
             picked,
             connected_at,
             head,
-            protocols,
         } = prepared;
         let index = picked.index;
-        let destination = self.state.destination(index);
-        let progress = Arc::new(SharedProgress::new(
-            InFlight::new(Arc::clone(destination), picked.in_flight),
-            self.cluster.upstream().activity_timeout(),
-            connected_at,
-        ));
+        let progress = Arc::new(self.progress(picked, connected_at));
         let is_http2 = lease.is_http2();
         let continuation = self.continuation(is_http2);
         let head = self.handshake.ask(head);
@@ -106,59 +108,157 @@ impl Sending<'_> {
         if let Some(continuation) = &continuation {
             request.extensions_mut().insert(Arc::clone(continuation));
         }
-        let response = match wait(&mut lease, request, &progress, deadline).await {
-            Ok(response) => response,
+        match wait(&mut lease, request, &progress, place.due).await {
+            Ok(response) => Ok(Answered {
+                response,
+                progress,
+                lease,
+            }),
             Err(failure) => {
-                if let Some(error) = progress.upload.failure() {
-                    return Err(error);
-                }
-                let again = failure.again(self.body_kind)?;
-                let repeated = async {
-                    let replacing = self.replace(lease, connected_at, destination, protocols);
-                    let mut lease = within(deadline, replacing).await?;
-                    progress.activity.touch();
-                    let make = || Ok(self.handshake.ask(make(self.destination(index))?));
-                    let request = again.into_request(is_http2, lease.is_http2(), make)?;
-                    let answered = wait(&mut lease, request, &progress, deadline).await;
-                    answered
-                        .map(|response| (response, lease))
-                        .map_err(|failure| failure.error)
+                let attempt = Attempt {
+                    index,
+                    lease,
+                    connected_at,
+                    progress,
+                    is_http2,
                 };
-                let response;
-                (response, lease) = Box::pin(repeated).await?;
-                response
+                let repeating = self.repeat(failure, attempt, &place, account, &make);
+                Box::pin(repeating).await
             }
-        };
-        Ok(Answered {
-            response,
-            progress,
-            lease,
-        })
+        }
+    }
+
+    /// Sends a request again whose attempt has failed, for as long as that may be.
+    async fn repeat(
+        &self,
+        mut failure: Failure,
+        mut attempt: Attempt,
+        place: &Place<'_>,
+        account: &mut Account,
+        make: &impl Fn(&Destination) -> Result<OutgoingHead, ForwardError>,
+    ) -> Result<Answered, ForwardError> {
+        let attempts = &mut Attempts::first();
+        loop {
+            if let Some(error) = attempt.progress.upload.failure() {
+                return Err(error);
+            }
+            let failed =
+                failure.attempt(attempt.lease.over(), self.is_idempotent(), self.body_kind);
+            let next = place.next(attempt.index, failed, self.head, attempts, account);
+            let Some(next) = next else {
+                return Err(failure.error);
+            };
+            let again = Again {
+                whole: failure.whole,
+                body_kind: self.body_kind,
+            };
+            let connection = (attempt.lease, attempt.connected_at);
+            let reconnecting = place.reconnect(
+                next,
+                attempt.index,
+                connection,
+                self.head,
+                attempts,
+                account,
+            );
+            let (moved, mut lease) = reconnecting.await?;
+            let connected_at = Instant::now();
+            let (index, progress) = match moved {
+                None => {
+                    attempt.progress.activity.touch();
+                    (attempt.index, attempt.progress)
+                }
+                Some(picked) => (picked.index, Arc::new(self.progress(picked, connected_at))),
+            };
+            let is_http2 = lease.is_http2();
+            let fits = index == attempt.index && is_http2 == attempt.is_http2;
+            let make = || Ok(self.handshake.ask(make(self.destination(index))?));
+            let mut request = again.into_request(fits, is_http2, make)?;
+            request.body_mut().move_to(&progress);
+            match wait(&mut lease, request, &progress, place.due).await {
+                Ok(response) => {
+                    return Ok(Answered {
+                        response,
+                        progress,
+                        lease,
+                    });
+                }
+                Err(again) => failure = again,
+            }
+            attempt = Attempt {
+                index,
+                lease,
+                connected_at,
+                progress,
+                is_http2,
+            };
+        }
+    }
+
+    /// What it takes to get a connection.
+    pub(super) fn place(&self) -> Place<'_> {
+        Place {
+            cluster: self.cluster,
+            state: self.state,
+            pool: self.pool,
+            switch: self.handshake.protocols(),
+            is_careful: !self.is_idempotent() || self.body_kind != BodyKind::Empty,
+            due: self.route.timeout().map(|wait| after(self.started, wait)),
+        }
+    }
+
+    pub(super) fn is_idempotent(&self) -> bool {
+        Method::of(self.head.method_value()).is_idempotent()
+    }
+
+    /// What both directions are to share while the request is at a destination.
+    pub(super) fn progress(&self, picked: Picked, connected_at: Instant) -> SharedProgress {
+        let destination = Arc::clone(self.state.destination(picked.index));
+        SharedProgress::new(
+            InFlight::new(destination, picked.in_flight),
+            self.cluster.upstream().activity_timeout(),
+            connected_at,
+        )
     }
 
     /// Picks a destination and gets hold of a connection to it, for which `make` makes the head.
-    pub(super) async fn connect<H>(
+    async fn connect<H>(
         &self,
+        place: &Place<'_>,
         account: &mut Account,
-        deadline: Option<Instant>,
         make: &impl Fn(&Destination) -> Result<H, ForwardError>,
     ) -> Result<(Prepared<H>, Lease), ForwardError> {
-        let (prepared, idle) = self.connect_now(account, make)?;
+        let (prepared, idle) = self.connect_now(place, account, make)?;
         match idle {
             Some(lease) => Ok((prepared, lease)),
             // Boxed, as is what follows a failure: most requests need none of it, and would carry the room for it about.
-            None => Box::pin(self.connect_anew(prepared, account, deadline, make)).await,
+            None => Box::pin(self.connect_anew(prepared, place, account, make)).await,
         }
     }
 
     /// Picks a destination, and a connection to it if one is there already.
     pub(super) fn connect_now<H>(
         &self,
+        place: &Place<'_>,
         account: &mut Account,
         make: &impl Fn(&Destination) -> Result<H, ForwardError>,
     ) -> Result<(Prepared<H>, Option<Lease>), ForwardError> {
-        let prepared = self.pick_and_prepare(account, make)?;
-        let idle = self.idle_connection(&prepared);
+        let picked = pick(self.state, self.cluster, self.head)?;
+        account.sent_to(self.state.destination(picked.index));
+        let now = Instant::now();
+        account.picked_at(now);
+        let wanted = place.wanted(picked.index)?;
+        let head = make(self.destination(picked.index))?;
+        // For a switch there is more to ask of a connection.
+        let idle = match place.switch {
+            None => self.pool.ready(&wanted, now),
+            Some(_) => None,
+        };
+        let prepared = Prepared {
+            picked,
+            connected_at: now,
+            head,
+        };
         Ok((prepared, idle))
     }
 
@@ -166,133 +266,28 @@ impl Sending<'_> {
     pub(super) async fn connect_anew<H>(
         &self,
         prepared: Prepared<H>,
+        place: &Place<'_>,
         account: &mut Account,
-        deadline: Option<Instant>,
         make: &impl Fn(&Destination) -> Result<H, ForwardError>,
     ) -> Result<(Prepared<H>, Lease), ForwardError> {
-        let (prepared, lease) = within(deadline, self.open(prepared, account, make)).await?;
-        let connected_at = Instant::now();
+        let Prepared { picked, head, .. } = prepared;
+        let index = picked.index;
+        let mut attempts = Attempts::first();
+        let connecting = place.connect(picked, self.head, &mut attempts, account);
+        let (picked, lease) = connecting.await?;
+        let head = match picked.index == index {
+            true => head,
+            false => make(self.destination(picked.index))?,
+        };
         let prepared = Prepared {
-            connected_at,
-            ..prepared
+            picked,
+            connected_at: Instant::now(),
+            head,
         };
         Ok((prepared, lease))
     }
 
-    /// Picks a destination, and makes the head for it.
-    fn pick_and_prepare<H>(
-        &self,
-        account: &mut Account,
-        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
-    ) -> Result<Prepared<H>, ForwardError> {
-        let picked = pick(self.state, self.cluster, self.head)?;
-        account.sent_to(self.state.destination(picked.index));
-        self.prepare(picked, account, make)
-    }
-
-    /// A connection that is there already.
-    fn idle_connection<H>(&self, prepared: &Prepared<H>) -> Option<Lease> {
-        // For a switch there is more to ask of a connection.
-        if self.handshake.protocols().is_some() {
-            return None;
-        }
-        let destination = self.state.destination(prepared.picked.index);
-        let wanted = self.wanted(destination, prepared.protocols, false);
-        self.pool.ready(&wanted, prepared.connected_at)
-    }
-
-    /// Gets hold of a connection to the destination, or to another one if none can be opened there.
-    async fn open<H>(
-        &self,
-        prepared: Prepared<H>,
-        account: &mut Account,
-        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
-    ) -> Result<(Prepared<H>, Lease), ForwardError> {
-        let error = match self.acquire_for(&prepared).await {
-            Ok(lease) => return Ok((prepared, lease)),
-            Err(error) => error,
-        };
-        let failed = &prepared.picked;
-        let Some(other) = pick_other(self.state, self.cluster, self.head, failed, &error) else {
-            return Err(error);
-        };
-        account.failed(error.kind());
-        account.sent_to(self.state.destination(other.index));
-        let other = self.prepare(other, account, make)?;
-        let lease = self.acquire_for(&other).await?;
-        Ok((other, lease))
-    }
-
-    fn prepare<H>(
-        &self,
-        picked: Picked,
-        account: &mut Account,
-        make: &impl Fn(&Destination) -> Result<H, ForwardError>,
-    ) -> Result<Prepared<H>, ForwardError> {
-        let now = Instant::now();
-        account.picked_at(now);
-        let destination = self.destination(picked.index);
-        let upstream = self.cluster.upstream();
-        let protocols = match self.handshake.protocols() {
-            Some(protocols) => Ok(protocols),
-            None => protocol::for_request(destination.address().scheme(), upstream),
-        };
-        let protocols = protocols.map_err(|reason| {
-            ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
-                .with_source(reason)
-        })?;
-        Ok(Prepared {
-            head: make(destination)?,
-            picked,
-            connected_at: now,
-            protocols,
-        })
-    }
-
-    async fn acquire_for<H>(&self, prepared: &Prepared<H>) -> Result<Lease, ForwardError> {
-        let destination = self.state.destination(prepared.picked.index);
-        let wanted = self.wanted(destination, prepared.protocols, false);
-        self.prepared(self.pool.acquire(wanted).await).await
-    }
-
-    /// Another connection instead of one that failed, of which the request had got hold at `since`.
-    pub(super) async fn replace(
-        &self,
-        failed: Lease,
-        since: Instant,
-        destination: &Arc<DestinationState>,
-        protocols: Protocols,
-    ) -> Result<Lease, ForwardError> {
-        let wanted = self.wanted(destination, protocols, true);
-        self.prepared(self.pool.replace(failed, since, wanted).await)
-            .await
-    }
-
-    /// A connection over which the destination can be asked for what the client wishes.
-    async fn prepared(&self, lease: Result<Lease, ConnectError>) -> Result<Lease, ForwardError> {
-        let lease = lease.map_err(no_connection)?;
-        if self.handshake.protocols().is_some() {
-            lease.prepare_connect().await.map_err(no_connection)?;
-        }
-        Ok(lease)
-    }
-
-    fn wanted<'d>(
-        &'d self,
-        destination: &'d Arc<DestinationState>,
-        protocols: Protocols,
-        fresh: bool,
-    ) -> Wanted<'d> {
-        Wanted {
-            destination,
-            upstream: self.cluster.upstream(),
-            client: self.state.client(),
-            protocols,
-            fresh,
-        }
-    }
-
-    fn destination(&self, index: DestinationIndex) -> &Destination {
+    pub(super) fn destination(&self, index: DestinationIndex) -> &Destination {
         &self.cluster.destinations()[index.0 as usize]
     }
 
@@ -355,11 +350,20 @@ async fn wait(
             progress.activity.touch();
             Ok(response)
         }
-        Ok(Err(failed)) => Err(Failure {
-            unprocessed: failed.error.is_unprocessed(),
-            error: broken(failed.error, progress),
-            unsent: failed.unsent,
-        }),
+        Ok(Err(failed)) => {
+            let SendError {
+                error,
+                whole,
+                sent,
+                came,
+            } = *failed;
+            Err(Failure {
+                error: broken(error, progress),
+                whole,
+                sent,
+                came,
+            })
+        }
     }
 }
 
@@ -370,29 +374,4 @@ pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> Forward
         false => End::Closed,
     };
     progress.upload.unanswered(end).with_source(error)
-}
-
-/// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
-/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing to
-/// find out, so that nobody asks more of a cluster than it has.
-pub(crate) fn no_connection(error: ConnectError) -> ForwardError {
-    let (kind, status) = match &error {
-        ConnectError::TimedOut => (
-            ForwardErrorKind::RequestTimedOut,
-            StatusCode::GATEWAY_TIMEOUT,
-        ),
-        ConnectError::Saturated => (
-            ForwardErrorKind::NoAvailableDestinations,
-            StatusCode::SERVICE_UNAVAILABLE,
-        ),
-        ConnectError::Unsupported(_) => {
-            (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
-        }
-        _ => (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY),
-    };
-    let mut failed = ForwardError::new(kind, status);
-    if kind == ForwardErrorKind::Request || matches!(error, ConnectError::Saturated) {
-        failed = failed.unsent();
-    }
-    failed.with_source(Box::new(error) as Box<dyn StdError + Send + Sync>)
 }

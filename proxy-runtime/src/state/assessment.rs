@@ -1,6 +1,6 @@
 //! Which of a cluster's destinations may be picked, and why the others may not.
 
-use proxy_model::compiled::{AvailabilityPolicy, Cluster, Destination};
+use proxy_model::compiled::{AvailabilityPolicy, Cluster, Destination, DestinationIndex};
 use proxy_model::same_id;
 
 use crate::health::Health;
@@ -54,8 +54,8 @@ impl Assessment {
 
 /// Decides which destinations of `cluster` may be picked.
 ///
-/// `active` tells what the active check knows of the destination at a position; it is asked only if the check is on. What is at
-/// `without` was just found to be unreachable and may not be picked, whatever the check and the policy say.
+/// `active` tells what the active check knows of the destination at a position; it is asked only if the check is on. Those
+/// in `without` have just failed and may not be picked, whatever the check and the policy say.
 ///
 /// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0: then weights do not
 ///    count.
@@ -66,7 +66,7 @@ impl Assessment {
 pub(crate) fn assess(
     cluster: &Cluster,
     zone: Option<&str>,
-    without: Option<usize>,
+    without: &[DestinationIndex],
     active: impl Fn(usize) -> Health,
 ) -> Assessment {
     let destinations = cluster.destinations();
@@ -75,8 +75,10 @@ pub(crate) fn assess(
         .iter()
         .map(|d| (weighted && d.weight() == 0).then_some(Ineligible::NoWeight))
         .collect();
-    if let Some(verdict) = without.and_then(|i| verdicts.get_mut(i)) {
-        *verdict = Some(Ineligible::Unhealthy);
+    for index in without {
+        if let Some(verdict) = verdicts.get_mut(index.0 as usize) {
+            *verdict = Some(Ineligible::Unhealthy);
+        }
     }
 
     if cluster.active_check().is_some() {

@@ -186,16 +186,16 @@ impl ClusterState {
         self.pick_from(&available, policy, cluster, head)
     }
 
-    /// Picks as if `failed`, which was just found to be unreachable, were unhealthy. It looks at all destinations.
+    /// Picks as if those that `failed` just now were unhealthy. It looks at all destinations.
     #[cold]
     pub(crate) fn pick_other(
         &self,
         cluster: &Cluster,
         head: &dyn RequestHead,
-        failed: DestinationIndex,
+        failed: &[DestinationIndex],
     ) -> Option<Picked> {
         let zone = self.context.zone.as_deref();
-        let assessment = assess(cluster, zone, Some(failed.0 as usize), |i| {
+        let assessment = assess(cluster, zone, failed, |i| {
             self.destinations[i].health().active()
         });
         let others = Available::new(cluster, &assessment, self.live.health_epoch());
@@ -233,7 +233,7 @@ impl ClusterState {
 
     /// Which destinations may be picked now, and why the others may not.
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
-        assess(cluster, self.context.zone.as_deref(), None, |i| {
+        assess(cluster, self.context.zone.as_deref(), &[], |i| {
             self.destinations[i].health().active()
         })
     }
@@ -262,7 +262,7 @@ impl ClusterState {
         // The epoch is read first: a change that comes while the list is made leaves the list behind, not ahead.
         let epoch = live.health_epoch();
         let active = |i: usize| -> Health { destinations[i].health().active() };
-        let assessment = assess(cluster, context.zone.as_deref(), None, active);
+        let assessment = assess(cluster, context.zone.as_deref(), &[], active);
         Available::new(cluster, &assessment, epoch)
     }
 }

@@ -72,9 +72,9 @@ impl DestinationPool {
 
     /// A connection that is there already.
     #[inline]
-    pub(super) fn ready(&self, protocols: Protocols, now: Instant) -> Option<Lease> {
+    pub(super) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
         let mut closed = Vec::new();
-        let ready = self.ready_in(&mut self.lock(), protocols, now, &mut closed);
+        let ready = self.ready_in(&mut self.lock(), wanted, now, &mut closed);
         drop(closed);
         ready
     }
@@ -92,7 +92,7 @@ impl DestinationPool {
     ) -> Result<Lease, ConnectError> {
         let opening = self.opening(connector, wanted);
         loop {
-            match self.next(wanted.protocols, since)? {
+            match self.next(wanted, since)? {
                 Next::Use(lease) => return Ok(lease),
                 Next::Open(slot, None) => return opening.run(slot).await,
                 Next::Open(slot, Some(attempt)) => {
@@ -302,10 +302,11 @@ impl DestinationPool {
     fn ready_in(
         &self,
         state: &mut State,
-        protocols: Protocols,
+        wanted: &Wanted<'_>,
         now: Instant,
         closed: &mut IdleConnections,
     ) -> Option<Lease> {
+        let protocols = wanted.protocols;
         #[cfg(feature = "http2")]
         if protocols.allows_http2() {
             state.http2.retain(|connection| connection.is_open());
@@ -318,7 +319,9 @@ impl DestinationPool {
             let may_outlive = self.may_outlive_runtime(state);
             while let Some(mut connection) = self.take_idle(&mut state.idle) {
                 let until = connection.idle_since.checked_add(self.idle_timeout);
-                if until.is_none_or(|until| now < until) && is_usable(&mut connection, may_outlive)
+                if until.is_none_or(|until| now < until)
+                    && is_usable(&mut connection, may_outlive)
+                    && !(wanted.careful && connection.has_ended(now))
                 {
                     return Some(Lease::http1(connection));
                 }
@@ -343,12 +346,13 @@ impl DestinationPool {
         None
     }
 
-    fn next(&self, protocols: Protocols, since: Option<Instant>) -> Result<Next, ConnectError> {
+    fn next(&self, wanted: &Wanted<'_>, since: Option<Instant>) -> Result<Next, ConnectError> {
+        let protocols = wanted.protocols;
         // Declared first, so that it is dropped when the lock is released.
         let mut closed = Vec::new();
         let mut state = self.lock();
         let ready = match since {
-            None => self.ready_in(&mut state, protocols, Instant::now(), &mut closed),
+            None => self.ready_in(&mut state, wanted, Instant::now(), &mut closed),
             Some(since) => self.made_since(&state, protocols, since),
         };
         if let Some(lease) = ready {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::Request;
 
 use super::http1::Http1Error;
+use crate::exchange::{Came, Sent};
 use crate::forward::OutgoingBody;
 
 /// Why a connection to a destination could not be had. No byte of a request was sent.
@@ -62,6 +63,9 @@ pub(crate) enum ExchangeError {
     #[cfg(feature = "http2")]
     #[error(transparent)]
     Http2(hyper::Error),
+    #[cfg(feature = "http2")]
+    #[error("the destination allows no requests on its connection")]
+    NotAllowed,
 }
 
 impl ExchangeError {
@@ -71,41 +75,89 @@ impl ExchangeError {
             Self::Http1(error) => error.is_malformed_response(),
             #[cfg(feature = "http2")]
             Self::Http2(error) => error.is_parse(),
-        }
-    }
-
-    /// Whether the destination says that it has not looked at the request, so that it can be sent again (RFC 9113 section
-    /// 8.7): the stream was refused, or it came after the last one that the connection still serves.
-    pub(crate) fn is_unprocessed(&self) -> bool {
-        match self {
-            Self::Http1(_) => false,
             #[cfg(feature = "http2")]
-            Self::Http2(error) => is_unprocessed(error),
+            Self::NotAllowed => false,
         }
     }
 }
 
+/// What came of a stream that failed. The destination has not looked at its request if it refused the stream, or if that came after
+/// the last one that the connection still serves.
 #[cfg(feature = "http2")]
-fn is_unprocessed(error: &hyper::Error) -> bool {
+fn came(error: &hyper::Error) -> Came {
     use std::error::Error as _;
 
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             let reason = error.reason();
-            return error.is_remote()
-                && (error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM)
-                    || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR));
+            let is_refused = error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM);
+            let is_late = error.is_go_away() && reason == Some(h2::Reason::NO_ERROR);
+            return match error.is_remote() && (is_refused || is_late) {
+                true => Came::Unprocessed,
+                false => Came::Something,
+            };
+        }
+        // As hyper has it of a connection that was closed or reset.
+        if error.is::<io::Error>() {
+            return Came::Nothing;
         }
         cause = error.source();
     }
-    false
+    Came::Something
 }
 
 /// Why there is no response.
 #[derive(Debug)]
 pub(crate) struct SendError {
     pub(crate) error: ExchangeError,
-    /// The request, if it is known that nothing of it has left, or if it can do no harm the second time.
-    pub(crate) unsent: Option<Box<Request<OutgoingBody>>>,
+    /// The request, if all of it is left.
+    pub(crate) whole: Option<Box<Request<OutgoingBody>>>,
+    pub(crate) sent: Sent,
+    pub(crate) came: Came,
+}
+
+impl SendError {
+    /// The request cannot be sent, or what came is no response to it.
+    pub(super) fn fatal(error: Http1Error) -> Box<Self> {
+        Box::new(Self {
+            error: ExchangeError::Http1(error),
+            whole: None,
+            sent: Sent::Something,
+            came: Came::Something,
+        })
+    }
+
+    /// A request on a connection of HTTP/2 that takes none, as the destination said before it was sent, or else when it may have been.
+    #[cfg(feature = "http2")]
+    pub(super) fn not_allowed(unsent: Option<Request<OutgoingBody>>) -> Box<Self> {
+        let (sent, came) = match unsent {
+            Some(_) => (Sent::Nothing, Came::Nothing),
+            None => (Sent::Something, Came::Something),
+        };
+        Box::new(Self {
+            error: ExchangeError::NotAllowed,
+            whole: unsent.map(Box::new),
+            sent,
+            came,
+        })
+    }
+
+    /// A request that failed on a connection of HTTP/2, and is given back if it was not sent.
+    #[cfg(feature = "http2")]
+    pub(super) fn of_stream(
+        error: hyper::Error,
+        unsent: Option<Request<OutgoingBody>>,
+    ) -> Box<Self> {
+        let (sent, came) = match unsent {
+            Some(_) => (Sent::Nothing, Came::Nothing),
+            None => (Sent::Something, came(&error)),
+        };
+        Box::new(Self {
+            error: ExchangeError::Http2(error),
+            whole: unsent.map(Box::new),
+            sent,
+            came,
+        })
+    }
 }

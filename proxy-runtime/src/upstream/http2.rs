@@ -49,6 +49,8 @@ const STREAMS_AT_FIRST: usize = 1;
 const STREAMS_ASSUMED: usize = 100;
 /// How long a destination may take to send its settings, which have to be its first bytes (RFC 9113 section 3.4).
 const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a request may take that was sent before it was known that the destination allows none.
+const NOT_ALLOWED_PATIENCE: Duration = Duration::from_secs(1);
 /// How often a connection that is to close looks whether it can.
 const CLOSING_CHECK: Duration = Duration::from_secs(1);
 /// How long it waits at most.
@@ -83,6 +85,8 @@ pub(super) struct Http2Connection {
     /// Requests that are on it.
     streams: AtomicUsize,
     settings: watch::Receiver<Settings>,
+    /// A request is over.
+    has_served: AtomicBool,
     /// No further request may go over it.
     is_closing: AtomicBool,
     /// The task that reads and writes.
@@ -143,6 +147,7 @@ impl Http2Connection {
             peer,
             streams: AtomicUsize::new(0),
             settings,
+            has_served: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             carrier,
             opened_at: now,
@@ -154,8 +159,35 @@ impl Http2Connection {
 
     /// Whether requests can be sent over it. The destination may have said goodbye and it is not known yet; a request
     /// that comes too late is given back unsent.
+    ///
+    /// A destination that allows no stream on it takes no request any more, as if it were closing it.
     pub(super) fn is_open(&self) -> bool {
-        !self.send.is_closed() && !self.is_closing.load(Ordering::Relaxed)
+        !self.send.is_closed() && !self.is_closing.load(Ordering::Relaxed) && self.allows_streams()
+    }
+
+    /// Whether the destination allows a request at all, as far as it has said so.
+    pub(super) fn allows_streams(&self) -> bool {
+        self.settings.borrow().max_streams > 0
+    }
+
+    /// Whether the destination's settings are known.
+    pub(super) fn has_settings(&self) -> bool {
+        *self.settings.borrow() != Settings::default()
+    }
+
+    /// Ready a second after a destination has said with its first settings that it allows no request. One that was sent before may
+    /// have been answered by then; one that was not is never sent.
+    pub(super) async fn allowed_nothing(&self) {
+        let mut settings = self.settings.clone();
+        let known = settings.wait_for(|settings| *settings != Settings::default());
+        let allows_some = known
+            .await
+            .map_or(true, |settings| settings.max_streams > 0);
+        if allows_some {
+            // Whatever becomes of the request comes another way.
+            return std::future::pending().await;
+        }
+        sleep(NOT_ALLOWED_PATIENCE).await;
     }
 
     /// Closes it when the responses that are still coming over it have ended, or after a while. Uploads that go on without
@@ -210,8 +242,14 @@ impl Http2Connection {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether it carries, or has carried, another request than one that is on it.
+    pub(super) fn is_reused(&self) -> bool {
+        self.has_served.load(Ordering::Relaxed) || self.streams() > 1
+    }
+
     /// A request is over. Returns whether it was the last one.
     pub(super) fn leave(&self) -> bool {
+        self.has_served.store(true, Ordering::Relaxed);
         let last = self.streams.fetch_sub(1, Ordering::Relaxed) == 1;
         if last {
             *self.lock_idle_since() = Instant::now();

@@ -1,6 +1,7 @@
 //! The socket of a connection to a destination.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::Pin;
 #[cfg(any(feature = "tls", test))]
@@ -9,6 +10,7 @@ use std::sync::Weak;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
+use socket2::SockRef;
 #[cfg(any(feature = "tls", test))]
 use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -85,6 +87,15 @@ impl UpstreamIo {
         }
     }
 
+    /// Whether the other end has closed it, or sent what nobody asked for, as the system knows it now.
+    pub(super) fn has_ended(&self) -> bool {
+        let Some(stream) = self.transport.socket() else {
+            return false;
+        };
+        let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
+        !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// Takes its right to be open, for the connection that is to be in its place.
     pub(super) fn take_slot(&mut self) -> Option<Slot> {
         self.slot.take()
@@ -107,6 +118,19 @@ macro_rules! delegate {
             Transport::Scripted($stream) => $call,
         }
     };
+}
+
+impl Transport {
+    /// The socket, unless a test has none.
+    fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Some(stream.get_ref().0),
+            #[cfg(test)]
+            Self::Scripted(_) => None,
+        }
+    }
 }
 
 impl AsyncRead for Transport {

@@ -22,6 +22,7 @@ use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
 use super::slot::Slot;
 use super::tunnel::Switching;
+use crate::exchange::Over;
 use crate::forward::OutgoingBody;
 
 /// A connection while one request uses it.
@@ -88,6 +89,19 @@ impl Lease {
         match &self.held {
             Held::Http1(_) => None,
             Held::Http2(connection) => Some(connection),
+        }
+    }
+
+    /// What a request that it is lent to has hold of.
+    pub(crate) fn over(&self) -> Over {
+        match &self.held {
+            Held::Http1(Some(connection)) => connection.over(),
+            Held::Http1(None) => Over::None,
+            #[cfg(feature = "http2")]
+            Held::Http2(connection) => match connection.is_reused() {
+                true => Over::Reused,
+                false => Over::Fresh,
+            },
         }
     }
 
@@ -237,6 +251,9 @@ impl Lease {
     }
 }
 
+/// The head of a response, or why there is none.
+type Answered = Result<Response<IncomingBody>, Box<SendError>>;
+
 /// The head of a response to come.
 #[must_use = "futures do nothing unless polled"]
 #[cfg_attr(
@@ -249,7 +266,7 @@ impl Lease {
 pub(crate) enum SendFuture<'a> {
     Http1(http1::SendFuture<'a>),
     #[cfg(feature = "http2")]
-    Http2(Pin<Box<dyn Future<Output = Result<Response<IncomingBody>, SendError>> + Send + 'a>>),
+    Http2(Pin<Box<dyn Future<Output = Answered> + Send + 'a>>),
 }
 
 impl SendFuture<'_> {
@@ -264,16 +281,13 @@ impl SendFuture<'_> {
 }
 
 impl Future for SendFuture<'_> {
-    type Output = Result<Response<IncomingBody>, SendError>;
+    type Output = Answered;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
             Self::Http1(sent) => Pin::new(sent).poll(cx).map(|answered| match answered {
                 Ok(response) => Ok(response.map(IncomingBody::Http1)),
-                Err((error, unsent)) => Err(SendError {
-                    error: ExchangeError::Http1(error),
-                    unsent,
-                }),
+                Err(failed) => Err(failed),
             }),
             #[cfg(feature = "http2")]
             Self::Http2(sent) => sent.as_mut().poll(cx),
@@ -282,16 +296,25 @@ impl Future for SendFuture<'_> {
 }
 
 #[cfg(feature = "http2")]
-async fn send_http2(
-    connection: &Http2Connection,
-    request: Request<OutgoingBody>,
-) -> Result<Response<IncomingBody>, SendError> {
-    match connection.sender().try_send_request(request).await {
+async fn send_http2(connection: &Http2Connection, request: Request<OutgoingBody>) -> Answered {
+    if !connection.allows_streams() {
+        return Err(SendError::not_allowed(Some(request)));
+    }
+    let sending = connection.sender().try_send_request(request);
+    let sent = match connection.has_settings() {
+        true => sending.await,
+        false => tokio::select! {
+            biased;
+            sent = sending => sent,
+            () = connection.allowed_nothing() => return Err(SendError::not_allowed(None)),
+        },
+    };
+    match sent {
         Ok(response) => Ok(response.map(IncomingBody::Http2)),
-        Err(mut failed) => Err(SendError {
-            unsent: failed.take_message().map(Box::new),
-            error: ExchangeError::Http2(failed.into_error()),
-        }),
+        Err(mut failed) => {
+            let unsent = failed.take_message();
+            Err(SendError::of_stream(failed.into_error(), unsent))
+        }
     }
 }
 

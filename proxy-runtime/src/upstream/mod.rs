@@ -58,12 +58,12 @@ use tokio::time::{Instant, timeout};
 
 use self::connect::Connector;
 use self::destination::DestinationPool;
-pub(crate) use self::error::{ConnectError, ExchangeError};
+pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
 #[cfg(feature = "server")]
 pub(crate) use self::group::RuntimeGroup;
 #[cfg(feature = "server")]
 pub(crate) use self::http1::{
-    Early, Http1Connection, Http1Error, MOST_INTERIM, Output, RawRoundTrip, SecondTry,
+    Early, Http1Connection, Http1Error, MOST_INTERIM, Output, RawRoundTrip, Unanswered,
     limits as response_limits,
 };
 #[cfg(all(feature = "http2", feature = "server"))]
@@ -146,6 +146,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) protocols: Protocols,
     /// Whether it must be a connection that is made from now on.
     pub(crate) fresh: bool,
+    /// Whether the request cannot be repeated, so that an idle connection of HTTP/1.1 is looked at once more before it is used.
+    pub(crate) careful: bool,
 }
 
 impl UpstreamPool {
@@ -165,7 +167,7 @@ impl UpstreamPool {
         let pool = self.of(&wanted);
         let now = Instant::now();
         if !wanted.fresh
-            && let Some(lease) = pool.ready(wanted.protocols, now)
+            && let Some(lease) = pool.ready(&wanted, now)
         {
             return Ok(lease);
         }

@@ -40,7 +40,7 @@ impl Upstreams {
         let mut connection = Http1Connection::new(io, opened.peer);
         match connection.send(request).await {
             Ok(response) => Ok(response.status()),
-            Err((error, _)) => Err(error.into()),
+            Err(failed) => Err(failed.error.into()),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Pool {
             return None;
         }
         // Its lock is taken within this one, and nowhere the other way round.
-        pool.ready(wanted.protocols, now)
+        pool.ready(wanted, now)
     }
 
     /// Closes what is idle for too long or belongs to a removed destination. Returns whether anything is left to watch.

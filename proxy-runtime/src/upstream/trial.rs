@@ -62,6 +62,7 @@ impl PoolTrial {
             client: state.client(),
             protocols: Protocols::Http1,
             fresh: false,
+            careful: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod commands;
 mod defaults;
 mod errors;
+mod faults;
 mod keys;
 mod markdown;
 mod observed;

@@ -4,15 +4,26 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use tokio::time::Instant;
+
 use super::request::Run;
 use crate::engine::connect::{Link, Unconnected};
+use crate::engine::failure::Failure;
+use crate::engine::outgoing::Invalid;
 use crate::engine::tally::Tally;
-use crate::forward::ForwardError;
+use crate::exchange::{Attempts, Next, Place};
+use crate::http1::Framing;
 use crate::server::http2::Client;
 use crate::state::Picked;
 use crate::upstream::Lease;
 
 impl<'a> Run<'a> {
+    fn place(&self, tally: &Tally<'_>) -> Place<'a> {
+        let has_body = !matches!(self.framing, Framing::None | Framing::Length(0));
+        let is_careful = has_body || !self.asked().method.is_idempotent();
+        self.resolved.place(is_careful, self.head_due(tally))
+    }
+
     /// An idle connection to a destination, for which the request is counted, and the head for it.
     pub(super) fn connect_now(
         &self,
@@ -20,8 +31,7 @@ impl<'a> Run<'a> {
         tally: &mut Tally<'a>,
     ) -> Result<Link, Unconnected> {
         let picked = self.pick(&self.head).map_err(Unconnected::Failed)?;
-        let pool = self.engine.service().pool();
-        let Some(lease) = pool.ready(&self.wanted(&picked), tally.started()) else {
+        let Some(lease) = self.ready(&self.place(tally), &picked, tally.started()) else {
             return Err(Unconnected::Picked(picked));
         };
         tally.sent_over(self.destination(&picked), &picked.in_flight);
@@ -39,26 +49,62 @@ impl<'a> Run<'a> {
             return Err(unconnected);
         };
         tally.sent_to(self.destination(&picked));
-        let connected = unless_gone(client, self.connect_to(picked, tally)).await;
+        let place = self.place(tally);
+        let mut attempts = Attempts::first();
+        let connecting = place.connect(picked, &self.head, &mut attempts, tally);
+        let connected = unless_gone(client, connecting).await;
         let (picked, lease) = connected
             .ok_or(Unconnected::Gone)?
             .map_err(Unconnected::Failed)?;
         Ok(self.link(client, picked, lease))
     }
 
-    async fn connect_to(
+    /// Where a request goes that was sent over a link and has failed like this. `None` if it is not sent again.
+    #[cold]
+    pub(super) fn next(
         &self,
-        picked: Picked,
+        link: &mut Link,
+        (failure, is_kept): (&Failure, bool),
+        attempts: &mut Attempts,
         tally: &mut Tally<'a>,
-    ) -> Result<(Picked, Lease), ForwardError> {
-        let due = self.head_due(tally);
-        let error = match self.acquire(&picked, due).await {
-            Ok(lease) => return Ok((picked, lease)),
-            Err(error) => error,
-        };
-        let other = self.pick_other(&self.head, &picked, error, tally)?;
-        let lease = self.acquire(&other, due).await?;
-        Ok((other, lease))
+    ) -> Option<Next> {
+        let connection = link.lease.raw()?;
+        let failed = failure.attempt(connection, self.asked().method, is_kept)?;
+        let place = self.place(tally);
+        place.next(link.picked.index, failed, &self.head, attempts, tally)
+    }
+
+    /// The link for the next attempt, in the place of one that failed, of which the request had got hold at `since`. It has a head if
+    /// that is another one than was sent.
+    pub(super) async fn reconnect(
+        &self,
+        next: Next,
+        (link, since): (Link, Instant),
+        client: &mut Client,
+        attempts: &mut Attempts,
+        tally: &mut Tally<'a>,
+    ) -> Result<(Link, bool), Unconnected> {
+        let Link { picked, lease, .. } = link;
+        let place = self.place(tally);
+        let connection = (lease, since);
+        let reconnecting =
+            place.reconnect(next, picked.index, connection, &self.head, attempts, tally);
+        let connected = unless_gone(client, reconnecting).await;
+        let (moved, lease) = connected
+            .ok_or(Unconnected::Gone)?
+            .map_err(Unconnected::Failed)?;
+        Ok(match moved {
+            Some(picked) => (self.link(client, picked, lease), true),
+            None => {
+                let head = Err(Invalid);
+                let link = Link {
+                    picked,
+                    lease,
+                    head,
+                };
+                (link, false)
+            }
+        })
     }
 
     fn link(&self, client: &Client, picked: Picked, lease: Lease) -> Link {
@@ -71,7 +117,7 @@ impl<'a> Run<'a> {
 }
 
 /// Waits for `work`; `None` when the client has reset the stream before it is done.
-pub(super) async fn unless_gone<F: Future>(client: &mut Client, work: F) -> Option<F::Output> {
+async fn unless_gone<F: Future>(client: &mut Client, work: F) -> Option<F::Output> {
     let mut work = pin!(work);
     poll_fn(|cx| {
         if let Poll::Ready(done) = work.as_mut().poll(cx) {

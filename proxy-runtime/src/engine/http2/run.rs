@@ -8,7 +8,6 @@ use http::request::Parts;
 use tokio::time::Instant;
 
 use super::answer::{Asker, send_own};
-use super::connect::unless_gone;
 use super::relay::{StreamFlow, StreamRelay};
 use super::request::{Run, allowed, start};
 use super::upload::StreamUpload;
@@ -18,6 +17,7 @@ use crate::engine::failure::Failure;
 use crate::engine::outgoing::Invalid;
 use crate::engine::progress::Progress;
 use crate::engine::tally::Tally;
+use crate::exchange::Attempts;
 use crate::forward::ForwardErrorKind;
 use crate::http1::ClassSet;
 use crate::server::Outcome;
@@ -46,9 +46,11 @@ pub(crate) async fn forward(
     let link = match connecting {
         Ok(link) => Ok((link, tally.started())),
         // Boxed, since it is seldom needed.
-        Err(unconnected) => Box::pin(run.connect(unconnected, client, &mut tally))
-            .await
-            .map(|link| (link, Instant::now())),
+        Err(unconnected) => {
+            let connecting = run.connect(unconnected, client, &mut tally);
+            let connected = Box::pin(connecting).await;
+            connected.map(|link| (link, Instant::now()))
+        }
     };
     match link {
         Ok((link, since)) => run.relay(client, link, since, tally).await,
@@ -76,13 +78,13 @@ impl<'a> Run<'a> {
             return Box::pin(self.refuse(client, tally, refusal)).await;
         };
         let mut flow = self.begin(client, head, since, &tally);
+        let mut attempts = Attempts::first();
         let failure = loop {
             let Some(connection) = link.lease.raw() else {
                 // It speaks HTTP/2, though its cluster does not.
                 break Some(Failure::UNSPOKEN);
             };
-            let second_try = connection.second_try(self.asked().method);
-            if second_try.if_silent {
+            if connection.keep(self.asked().method).if_sent {
                 flow.upload.keep();
             }
             let peer = connection.peer;
@@ -113,18 +115,31 @@ impl<'a> Run<'a> {
                 }
                 Err(failed) => {
                     let is_kept = flow.upload.outbound.is_kept();
-                    if let Some(failed) = failed.unless_tried_again(second_try, is_kept) {
+                    let failure = (&failed, is_kept);
+                    let next = self.next(&mut link, failure, &mut attempts, &mut tally);
+                    let Some(next) = next else {
                         break Some(failed);
-                    }
+                    };
                     flow.count(&link.picked.in_flight, &mut client.record);
-                    let reconnecting = self.reconnect(link, &flow.progress);
-                    match Box::pin(unless_gone(client, reconnecting)).await {
-                        Some(Ok(fresh)) => link = fresh,
-                        None => return gone(client, tally),
-                        Some(Err(error)) => {
-                            let refusal = (error.kind(), error.status());
+                    let connection = (link, flow.progress.since);
+                    let reconnecting =
+                        self.reconnect(next, connection, client, &mut attempts, &mut tally);
+                    let has_moved;
+                    (link, has_moved) = match Box::pin(reconnecting).await {
+                        Ok(connected) => connected,
+                        Err(Unconnected::Gone) => return gone(client, tally),
+                        Err(unconnected) => {
+                            let refusal = unconnected.refusal();
                             return Box::pin(self.refuse(client, tally, refusal)).await;
                         }
+                    };
+                    if has_moved {
+                        let head = std::mem::replace(&mut link.head, Err(Invalid));
+                        let Ok(head) = head else {
+                            let kind = ForwardErrorKind::RequestCreation;
+                            break Some(Failure::Unanswered(kind, StatusCode::BAD_GATEWAY));
+                        };
+                        flow.upload.outbound.readdress(head);
                     }
                     flow.again();
                 }

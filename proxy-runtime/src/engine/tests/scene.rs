@@ -64,6 +64,7 @@ pub(super) async fn connected_with(
         client: state.client(),
         protocols: Protocols::Http1,
         fresh: false,
+        careful: false,
     };
     let mut lease = service.pool().acquire(wanted).await.unwrap();
     lease.raw().unwrap().io.replace(transport);

@@ -33,6 +33,7 @@ async fn with_a_broken_connection(url: &str, takes: usize) -> ProxyService {
         client: state.client(),
         protocols: Protocols::Http1,
         fresh: false,
+        careful: false,
     };
     let mut lease = service.pool().acquire(wanted).await.unwrap();
     let connection = lease.raw().unwrap();
@@ -135,6 +136,7 @@ fn a_request_while_the_runtime_ends_does_not_hang() {
             client: state.client(),
             protocols: Protocols::Http1,
             fresh: false,
+            careful: false,
         });
         let mut acquiring = std::pin::pin!(acquiring);
         let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

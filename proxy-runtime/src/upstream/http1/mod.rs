@@ -33,6 +33,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::unconstrained;
@@ -50,13 +51,21 @@ pub(super) use self::request_writer::RequestWriter;
 #[cfg(feature = "server")]
 pub(crate) use self::response_head::{MOST_INTERIM, limits};
 pub(super) use self::round_trip::SendFuture;
+#[cfg(feature = "server")]
+pub(crate) use self::round_trip::Unanswered;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
+use crate::exchange::Over;
+#[cfg(feature = "server")]
+use crate::exchange::Sent;
 use crate::http1::Method;
 use crate::stream::{ByteStream, ReadBuffer};
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
+
+/// A connection that is given back and taken within this time was not idle: no destination closes one so soon.
+const NOT_IDLE: Duration = Duration::from_millis(1);
 
 /// An HTTP/1.1 connection. Dropped, it closes.
 #[derive(Debug)]
@@ -72,15 +81,13 @@ pub(crate) struct Http1Connection {
     is_reused: bool,
 }
 
-/// When a request is to be sent a second time, over another connection. Only behind another request: the destination may
-/// have closed the connection at just that moment, which says nothing of the request.
+/// How much of a request is kept, for it may have to be sent again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SecondTry {
-    /// Not a byte of it was sent.
+pub(crate) struct Keep {
+    /// What of the body was taken, until a byte of the request is sent.
     pub(crate) if_unsent: bool,
-    /// It was sent, and the connection closed without a byte of a response, if the request has no body: then it can do no
-    /// harm to carry it out twice (RFC 9110 section 9.2.2).
-    pub(crate) if_silent: bool,
+    /// The head of a request that has nothing else, until its response comes.
+    pub(crate) if_sent: bool,
 }
 
 impl Http1Connection {
@@ -102,14 +109,38 @@ impl Http1Connection {
         self.is_reused
     }
 
-    /// When a request of this `method` is to be sent over another connection, should this one turn out to be closed.
-    #[inline]
-    pub(crate) fn second_try(&self, method: Method) -> SecondTry {
-        SecondTry {
-            // TLS takes bytes before it knows whether it can send them.
-            if_unsent: self.is_reused && !self.io.is_tls(),
-            if_silent: self.is_reused && method.is_idempotent(),
+    /// What a request that it is given now has hold of.
+    pub(crate) fn over(&self) -> Over {
+        match self.is_reused {
+            true => Over::Reused,
+            false => Over::Fresh,
         }
+    }
+
+    /// How much of a request of this `method` is kept, should this connection turn out to be closed.
+    #[inline]
+    pub(crate) fn keep(&self, method: Method) -> Keep {
+        Keep {
+            if_unsent: !self.io.is_tls(),
+            if_sent: method.is_idempotent(),
+        }
+    }
+
+    /// What of a request has been sent over it, given whether something was handed to it. TLS takes bytes before it knows whether
+    /// it can send them.
+    #[cfg(feature = "server")]
+    pub(crate) fn sent(&self, is_begun: bool) -> Sent {
+        match is_begun || self.io.is_tls() {
+            true => Sent::Something,
+            false => Sent::Nothing,
+        }
+    }
+
+    /// Whether the destination has closed it by `now`, for use between two requests that cannot be repeated. Unlike
+    /// [`is_open`](Self::is_open), which knows what has been noticed, it asks the system, unless the last request is over for less
+    /// than a millisecond.
+    pub(super) fn has_ended(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.idle_since) >= NOT_IDLE && self.io.has_ended()
     }
 
     /// Whether another request can be sent: the destination has neither closed it nor sent what nobody asked for.

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use super::output::Output;
 use super::request_head::RequestFraming;
-use super::round_trip::RoundTrip;
+use super::round_trip::{RoundTrip, Unanswered};
 use super::{Http1Body, Http1Connection, Http1Error, RequestWriter};
 use crate::forward::OutgoingBody;
 use crate::http1::{self, Asked, HeadTable, RawResponse};
@@ -28,8 +28,8 @@ impl RawRoundTrip {
             http1::Framing::Length(length @ 1..) => RequestFraming::Length(length),
             _ => RequestFraming::None,
         };
-        let second_try = connection.second_try(asked.method);
-        let writer = RequestWriter::of_written(head, framing, body, second_try);
+        let keep = connection.keep(asked.method);
+        let writer = RequestWriter::of_written(head, framing, body, keep);
         Self(RoundTrip::new(writer, asked, None))
     }
 
@@ -42,10 +42,9 @@ impl RawRoundTrip {
         self.0.poll(connection, cx)
     }
 
-    /// Head and body, if after this error they are to be sent over another connection: this one had carried other requests,
-    /// and broke before it took a byte, or was closed without an answer to a request that can do no harm the second time.
-    pub(crate) fn into_again(self, error: &Http1Error) -> Option<(Output, OutgoingBody)> {
-        self.0.into_again(error)
+    /// What is known of a request that has failed like this, and what is left of it.
+    pub(crate) fn into_unanswered(self, error: &Http1Error) -> Unanswered {
+        self.0.into_unanswered(error)
     }
 
     /// Whether all of the request was sent before anything of the response came, so that the connection can be used again.

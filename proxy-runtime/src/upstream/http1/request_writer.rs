@@ -11,7 +11,7 @@ use http_body::{Body, Frame};
 use super::super::io::UpstreamIo;
 use super::output::Output;
 use super::request_head::{self, RequestFraming, write_field};
-use super::{Http1Error, SecondTry};
+use super::{Http1Error, Keep};
 use crate::forward::OutgoingBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
 use crate::stream::poll_write_all;
@@ -46,10 +46,10 @@ pub(crate) struct RequestWriter {
     is_last: bool,
     /// Something was handed to the transport.
     is_begun: bool,
-    /// When the request may be sent a second time. Then its head is kept, or its body is as whole as it was.
-    second_try: SecondTry,
-    /// The first frame of such a body.
-    first: Option<Box<Frame<Bytes>>>,
+    /// How much of it is kept.
+    keep: Keep,
+    /// What was taken of the body, if that is kept.
+    taken: Vec<Frame<Bytes>>,
     /// Bytes of the head.
     head: usize,
 }
@@ -57,16 +57,16 @@ pub(crate) struct RequestWriter {
 impl RequestWriter {
     /// The request with this head. Nothing is done before it is polled.
     ///
-    /// In case of a `second_try`, [`into_again`](Self::into_again) may give the body back.
+    /// What it is to `keep` is what [`into_again`](Self::into_again) gives back.
     pub(super) fn new(
         head: &request::Parts,
         body: OutgoingBody,
-        second_try: SecondTry,
+        keep: Keep,
     ) -> Result<Self, Http1Error> {
         let framing = RequestFraming::of(head, body.is_end_stream())?;
         let mut front = Output::lend();
         request_head::write(head, framing, &mut front);
-        Ok(Self::of_written(front, framing, body, second_try))
+        Ok(Self::of_written(front, framing, body, keep))
     }
 
     /// The same of a head that was written already.
@@ -74,7 +74,7 @@ impl RequestWriter {
         front: Output,
         framing: RequestFraming,
         body: OutgoingBody,
-        second_try: SecondTry,
+        keep: Keep,
     ) -> Self {
         let is_last = matches!(framing, RequestFraming::None | RequestFraming::Length(0));
         Self {
@@ -88,17 +88,17 @@ impl RequestWriter {
             written: 0,
             is_last,
             is_begun: false,
-            second_try: SecondTry {
-                if_silent: second_try.if_silent && is_last,
-                ..second_try
+            keep: Keep {
+                if_sent: keep.if_sent && is_last,
+                ..keep
             },
-            first: None,
+            taken: Vec::new(),
         }
     }
 
     /// Whether the head, which is all of the request, is kept when it was sent.
     pub(super) fn is_kept(&self) -> bool {
-        self.second_try.if_silent
+        self.keep.if_sent
     }
 
     /// Whether something was handed to the transport.
@@ -106,20 +106,17 @@ impl RequestWriter {
         self.is_begun
     }
 
-    /// The head and the body, as whole as they were, if they may be sent a second time, now that the connection broke: before
-    /// anything was handed to the transport, or behind that while the destination `is_silent`.
-    pub(super) fn into_again(self, is_silent: bool) -> Option<(Output, OutgoingBody)> {
-        let is_unsent = self.second_try.if_unsent && !self.is_begun;
-        let is_repeatable = is_silent && self.is_kept();
-        if !is_unsent && !is_repeatable {
+    /// The head and the body, if they are as whole as they were: nothing was handed to the transport, or the head is all and was
+    /// kept.
+    pub(super) fn into_again(self) -> Option<(Output, OutgoingBody)> {
+        let is_unsent = self.keep.if_unsent && !self.is_begun;
+        if !is_unsent && !self.is_kept() {
             return None;
         }
         let mut front = self.front;
         front.truncate(self.head);
         let mut body = self.body;
-        if let Some(first) = self.first {
-            body.put_back(first);
-        }
+        body.put_back(self.taken);
         Some((front, body))
     }
 
@@ -177,15 +174,13 @@ impl RequestWriter {
         while self.written == 0
             && !self.is_last
             && self.data.is_empty()
-            // One frame can be given back, not several.
-            && self.first.is_none()
             && self.front.len() < GATHERED
         {
             let frame = ready!(self.body.poll_part(cx));
             match frame.transpose().map_err(Http1Error::Body)? {
                 Some(frame) => {
-                    if self.second_try.if_unsent && !self.is_begun {
-                        self.first = Some(Box::new(copy(&frame)));
+                    if self.keep.if_unsent && !self.is_begun {
+                        self.taken.push(copy(&frame));
                     }
                     self.push(frame)?;
                 }
@@ -266,7 +261,7 @@ impl RequestWriter {
         self.is_begun |= self.written > 0;
         ready!(polled)?;
         self.body.sent(std::mem::take(&mut self.content));
-        self.first = None;
+        self.taken = Vec::new();
         if !self.is_kept() {
             self.front.clear();
         }

@@ -13,11 +13,19 @@ use super::early::Early;
 use super::output::Output;
 use super::response_head::{MOST_INTERIM, limits, to_response};
 use super::{Http1Connection, Http1Error, RequestWriter};
+use crate::exchange::{Came, Sent};
 use crate::forward::{Continuation, OutgoingBody};
 use crate::http1::{self, Asked, LentTable, RawResponse, Refusal, Status, parse_response};
+use crate::upstream::error::{ExchangeError, SendError};
 
-/// Why there is no response. The request is given back if it can be sent again.
-pub(crate) type Failed = (Http1Error, Option<Box<Request<OutgoingBody>>>);
+/// A request without a response.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    /// Its head and its body, if they are as whole as they were.
+    pub(crate) whole: Option<(Output, OutgoingBody)>,
+    pub(crate) sent: Sent,
+    pub(crate) came: Came,
+}
 
 impl Http1Connection {
     /// Sends a request and waits for the head of its response.
@@ -26,12 +34,11 @@ impl Http1Connection {
     ///
     /// # Errors
     ///
-    /// With the request, if it is to be sent over another connection: this one had carried others, and broke before it took a
-    /// byte, or was closed without an answer to a request that can do no harm the second time.
+    /// With the request, if all of it is left to be sent over another connection.
     pub(in crate::upstream) fn send(&mut self, request: Request<OutgoingBody>) -> SendFuture<'_> {
         let (head, body) = request.into_parts();
         let asked = asked(&head);
-        let writer = RequestWriter::new(&head, body, self.second_try(asked.method));
+        let writer = RequestWriter::new(&head, body, self.keep(asked.method));
         // It stays in the head as well, which may be sent again.
         let continuation = head.extensions.get().cloned();
         let round_trip = writer.map(|writer| RoundTrip::new(writer, asked, continuation));
@@ -61,7 +68,7 @@ impl SendFuture<'_> {
 }
 
 impl Future for SendFuture<'_> {
-    type Output = Result<Response<Http1Body>, Failed>;
+    type Output = Result<Response<Http1Body>, Box<SendError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { connection, asked } = &mut *self;
@@ -71,15 +78,15 @@ impl Future for SendFuture<'_> {
         };
         let (head, round_trip) = match asked.take() {
             Some((head, Ok(round_trip))) => (head, round_trip),
-            Some((_, Err(error))) => return Poll::Ready(Err((error, None))),
+            Some((_, Err(error))) => return Poll::Ready(Err(SendError::fatal(error))),
             // Polled after its end.
-            None => return Poll::Ready(Err((Http1Error::NoResponse, None))),
+            None => return Poll::Ready(Err(SendError::fatal(Http1Error::NoResponse))),
         };
         Poll::Ready(match answered {
             Ok(answer) => {
                 let bytes = connection.input.take_head(answer.head_length());
                 let response = round_trip.into_response(&answer, &bytes);
-                response.map_err(|error| (error, None))
+                response.map_err(SendError::fatal)
             }
             Err(error) => Err(round_trip.fail(error, head)),
         })
@@ -196,19 +203,34 @@ impl RoundTrip {
         }
     }
 
-    /// Why there is no response, and the request if it is to be sent over another connection.
-    fn fail(self, error: Http1Error, head: request::Parts) -> Failed {
-        let again = self.into_again(&error);
-        let request = again.map(|(_, body)| Box::new(Request::from_parts(head, body)));
-        (error, request)
+    /// Why there is no response, and the request if all of it is left.
+    fn fail(self, error: Http1Error, head: request::Parts) -> Box<SendError> {
+        let Unanswered { whole, sent, came } = self.into_unanswered(&error);
+        Box::new(SendError {
+            error: ExchangeError::Http1(error),
+            whole: whole.map(|(_, body)| Box::new(Request::from_parts(head, body))),
+            sent,
+            came,
+        })
     }
 
-    /// Head and body of the request, if after this error they are to be sent over another connection.
-    pub(super) fn into_again(self, error: &Http1Error) -> Option<(Output, OutgoingBody)> {
-        let is_silent = !self.table.is_lent() && self.interim == 0;
+    /// What is known of the request, which has failed like this, and what is left of it.
+    pub(super) fn into_unanswered(self, error: &Http1Error) -> Unanswered {
+        let is_silent = error.is_of_connection() && !self.table.is_lent() && self.interim == 0;
+        let is_begun = self.writer.as_ref().is_none_or(RequestWriter::is_begun);
         // A request whose own body failed is not whole any more.
         let writer = self.writer.filter(|_| error.is_of_connection());
-        writer.and_then(|writer| writer.into_again(is_silent))
+        Unanswered {
+            whole: writer.and_then(RequestWriter::into_again),
+            sent: match is_begun {
+                true => Sent::Something,
+                false => Sent::Nothing,
+            },
+            came: match is_silent {
+                true => Came::Nothing,
+                false => Came::Something,
+            },
+        }
     }
 
     /// Whether all of the request was sent before anything of the response came.

@@ -72,6 +72,7 @@ fn wanted_of(generation: &Generation, fresh: bool) -> Wanted<'_> {
         client: state.client(),
         protocols: Protocols::Http1,
         fresh,
+        careful: false,
     }
 }
 

@@ -11,7 +11,7 @@ use testkit::body;
 use testkit::faults::{self, RefusingPort};
 use testkit::origin::{Echo, Origin};
 use testkit::raw::RawOrigin;
-use testkit::time::eventually;
+use testkit::time::{eventually, guarded};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower_service::Service;
@@ -198,6 +198,66 @@ async fn a_refused_stream_is_tried_again_once() {
     }
 }
 
+/// It may have carried the request out, so another destination gets what can do no harm the second time.
+#[tokio::test]
+async fn a_destination_of_http2_that_dies_is_passed_over() {
+    for (method, content, status) in [
+        ("GET", "", 200),
+        ("DELETE", "", 200),
+        ("POST", "", 502),
+        ("PUT", "content", 502),
+    ] {
+        let dying = faults::h2::closes_before_answer();
+        let other = Origin::echo();
+        let mut settings = h2c();
+        settings["LoadBalancingPolicy"] = json!("FirstAlphabetical");
+        let front = Front::start(&config_with(&[&dying.url(), &other.url()], &settings));
+        let mut client = front.http1().await;
+        let request = client.request(method, "/").body(match content {
+            "" => body::empty(),
+            content => body::full(content),
+        });
+        let answer = guarded("the answer", client.send(request.unwrap())).await;
+        assert_eq!(answer.unwrap().status, status, "{method} {content:?}");
+        assert_eq!(dying.traffic().requests(), 1, "{method} {content:?}");
+        assert_eq!(other.traffic().requests(), u64::from(status == 200));
+        front.settled().await;
+    }
+}
+
+/// What a connection takes no more goes over another one.
+#[tokio::test]
+async fn a_connection_on_which_no_stream_is_allowed_is_replaced() {
+    for multiple in [true, false] {
+        let origin = faults::h2::allows_one_request();
+        let mut settings = h2c();
+        settings["HttpClient"] = json!({ "EnableMultipleHttp2Connections": multiple });
+        let front = Front::start(&config_with(&[&origin.url()], &settings));
+        let mut client = front.http1().await;
+        for i in 0..3 {
+            let request = client.request("POST", "/").body(body::full("content"));
+            let answer = guarded("the answer", client.send(request.unwrap())).await;
+            assert_eq!(answer.unwrap().status, 200, "{multiple} {i}");
+        }
+        assert_eq!(origin.traffic().counts().accepted, 3, "{multiple}");
+        front.settled().await;
+    }
+}
+
+/// The client is told long before the cluster's `ActivityTimeout`, which is 100 s.
+#[tokio::test]
+async fn a_destination_that_allows_no_stream_at_all_fails_requests_soon() {
+    let origin = faults::h2::allows_nothing();
+    let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+    for method in ["GET", "POST"] {
+        let mut client = front.http1().await;
+        let request = client.request(method, "/").body(body::empty()).unwrap();
+        let answer = guarded("the answer", client.send(request)).await;
+        assert_eq!(answer.unwrap().status, 502, "{method}");
+    }
+    front.settled().await;
+}
+
 /// A body is sent once, from its start to its end, whatever happens to connections.
 #[tokio::test]
 async fn a_retried_upload_is_whole() {
@@ -306,9 +366,9 @@ async fn f14_a_destination_that_refuses_is_passed_over() {
     }
 }
 
-/// One more try, not one for each destination.
+/// Three of them, not all.
 #[tokio::test]
-async fn only_one_other_destination_is_tried() {
+async fn no_more_than_two_other_destinations_are_tried() {
     let dead: Vec<_> = (0..5).map(|_| RefusingPort::new()).collect();
     let urls: Vec<_> = dead.iter().map(RefusingPort::url).collect();
     let urls: Vec<_> = urls.iter().map(String::as_str).collect();
@@ -316,7 +376,7 @@ async fn only_one_other_destination_is_tried() {
     assert_eq!(front.http1().await.get("/").await.unwrap().status, 502);
     front.settled().await;
     let tried: u64 = (0..5).map(|i| front.destination(i).connect_failures).sum();
-    assert_eq!(tried, 2);
+    assert_eq!(tried, 3);
 }
 
 /// What an origin answers is its answer, however bad.

@@ -3,10 +3,12 @@
 #![cfg(feature = "server")]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod again;
 mod bytes;
 mod crowds;
 mod drain;
 mod explained;
+mod faults;
 mod filtered;
 mod grpc;
 #[cfg(feature = "http2")]

@@ -71,6 +71,38 @@ pub fn goes_away() -> RawOrigin {
     })
 }
 
+/// Closes each connection instead of an answer to its first request, without a word.
+#[track_caller]
+pub fn closes_before_answer() -> RawOrigin {
+    RawOrigin::script(|connection| async move {
+        let mut session = Session::start(connection).await?;
+        session.next_request().await.map(drop)
+    })
+}
+
+/// Answers 200 to the first request of each connection, and allows no further stream on it (RFC 9113 6.5.2).
+#[track_caller]
+pub fn allows_one_request() -> RawOrigin {
+    answers(|stream| {
+        vec![
+            Frame::settings(&[(frame::MAX_CONCURRENT_STREAMS, 0)]),
+            Frame::headers(stream, &[(":status", "200")], true),
+        ]
+    })
+}
+
+/// Allows no stream with its first settings, and answers none.
+#[track_caller]
+pub fn allows_nothing() -> RawOrigin {
+    RawOrigin::script(|connection| async move {
+        let none = &[(frame::MAX_CONCURRENT_STREAMS, 0)];
+        let mut session = Session::start_with(connection, none).await?;
+        loop {
+            session.next_request().await?;
+        }
+    })
+}
+
 /// Speaks the protocol, acknowledges what has to be, and answers no request.
 #[track_caller]
 pub fn never_answers() -> RawOrigin {
@@ -91,13 +123,22 @@ struct Session {
 }
 
 impl Session {
-    async fn start(mut connection: RawConnection) -> io::Result<Self> {
+    async fn start(connection: RawConnection) -> io::Result<Self> {
+        Self::start_with(connection, &[]).await
+    }
+
+    async fn start_with(
+        mut connection: RawConnection,
+        settings: &[(u16, u32)],
+    ) -> io::Result<Self> {
         let preface = connection.read_exact(frame::PREFACE.len()).await?;
         if preface != frame::PREFACE {
             let message = format!("not HTTP/2: {}", preface.escape_ascii());
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        connection.write_all(Frame::settings(&[]).encode()).await?;
+        connection
+            .write_all(Frame::settings(settings).encode())
+            .await?;
         Ok(Self {
             connection,
             newest: 0,

@@ -36,6 +36,21 @@ async fn http2_answer_that_stops_the_upload() {
 }
 
 #[tokio::test]
+async fn http2_connections_that_allow_no_streams() {
+    let origin = h2::allows_one_request();
+    let mut client = Connection::http2(origin.addr()).await.unwrap();
+    assert_eq!(client.get("/").await.unwrap().status, 200);
+    let second = within(Duration::from_millis(50), client.get("/")).await;
+    assert!(second.is_err(), "it is not sent");
+    assert_eq!(origin.traffic().requests(), 1);
+
+    let origin = h2::allows_nothing();
+    let mut client = Connection::http2(origin.addr()).await.unwrap();
+    let first = within(Duration::from_millis(50), client.get("/")).await;
+    assert!(first.is_err(), "it is not answered");
+}
+
+#[tokio::test]
 async fn http2_connections_that_go_away_or_stay_silent() {
     let origin = h2::goes_away();
     let mut client = Connection::http2(origin.addr()).await.unwrap();

@@ -64,6 +64,9 @@ pub const END_STREAM: u8 = 1;
 /// Flag of HEADERS, PUSH_PROMISE and CONTINUATION.
 pub const END_HEADERS: u8 = 4;
 
+/// Setting: how many streams may be open at a time.
+pub const MAX_CONCURRENT_STREAMS: u16 = 3;
+
 /// Error code: no error.
 pub const NO_ERROR: u32 = 0;
 /// Error code: the other side broke the protocol.

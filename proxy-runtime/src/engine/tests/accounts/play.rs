@@ -288,6 +288,7 @@ async fn connect(service: &ProxyService) -> Lease {
         client: state.client(),
         protocols: Protocols::Http1,
         fresh: false,
+        careful: false,
     };
     service.pool().acquire(wanted).await.unwrap()
 }

@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use super::{Http1Body, Http1Connection, Http1Error};
 use crate::BoxError;
 use crate::forward::OutgoingBody;
+use crate::upstream::error::{ExchangeError, SendError};
 use crate::upstream::io::{Transport, UpstreamIo};
 use crate::upstream::tests::Scripted;
 
@@ -86,12 +87,22 @@ async fn answer(
         let _ = tokio::io::copy(&mut far, &mut tokio::io::sink()).await;
     };
     let asking = async {
-        let response = near.send(request).await.map_err(|failed| failed.0)?;
+        let response = near.send(request).await.map_err(of_http1)?;
         read(&mut near, response).await
     };
     tokio::select! {
         whole = asking => whole,
         () = async { answering.await; std::future::pending().await } => unreachable!("it never ends"),
+    }
+}
+
+/// Why there is no response over HTTP/1.1.
+#[expect(clippy::boxed_local, reason = "as it is returned")]
+fn of_http1(failed: Box<SendError>) -> Http1Error {
+    match failed.error {
+        ExchangeError::Http1(error) => error,
+        #[cfg(feature = "http2")]
+        other => panic!("{other}"),
     }
 }
 

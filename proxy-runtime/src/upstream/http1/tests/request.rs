@@ -7,6 +7,7 @@ use http_body_util::BodyExt;
 
 use super::super::Rest;
 use super::*;
+use crate::exchange::Sent;
 use crate::forward::Continuation;
 use crate::upstream::tests::{Counted, Resetting};
 
@@ -21,7 +22,7 @@ async fn sent(request: Request<OutgoingBody>) -> (String, usize) {
         writes: writes.clone(),
     });
     far.write_all(OK).await.unwrap();
-    let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+    let response = near.send(request).await.map_err(of_http1).unwrap();
     read(&mut near, response).await.unwrap();
     drop(near);
     let mut received = String::new();
@@ -103,12 +104,13 @@ async fn no_body_is_longer_or_shorter_than_its_head_says() {
         let (mut near, mut far) = connection();
         let request = Request::post("/").header("content-length", 5);
         let request = request.body(body(frames)).unwrap();
-        let (error, unsent) = near.send(request).await.unwrap_err();
+        let failed = near.send(request).await.unwrap_err();
+        assert!(failed.whole.is_none());
+        let error = of_http1(failed);
         match is_long {
             true => assert!(matches!(error, Http1Error::BodyTooLong), "{error}"),
             false => assert!(matches!(error, Http1Error::BodyTooShort), "{error}"),
         }
-        assert!(unsent.is_none());
         drop(near);
         let mut received = String::new();
         far.read_to_string(&mut received).await.unwrap();
@@ -121,7 +123,7 @@ async fn no_body_is_longer_or_shorter_than_its_head_says() {
 async fn a_body_without_a_length_is_no_request() {
     let (mut near, _far) = connection();
     let request = Request::post("/").body(body(vec![data("x")])).unwrap();
-    let (error, _) = near.send(request).await.unwrap_err();
+    let error = near.send(request).await.map_err(of_http1).unwrap_err();
     assert!(matches!(error, Http1Error::Request), "{error}");
 }
 
@@ -133,7 +135,8 @@ async fn only_what_has_not_left_is_given_back() {
         (true, 1, false, false),
         (true, 40, false, false),
         (true, 0, true, false),
-        (false, 0, false, false),
+        (false, 0, false, true),
+        (false, 1, false, false),
     ] {
         let mut near = over(Resetting::after(takes, is_tls).stalling(3));
         if is_reused {
@@ -145,9 +148,13 @@ async fn only_what_has_not_left_is_given_back() {
         let mut request = request.unwrap();
         let continuation = Arc::<Continuation>::default();
         request.extensions_mut().insert(Arc::clone(&continuation));
-        let (_, unsent) = near.send(request).await.unwrap_err();
-        assert_eq!(unsent.is_some(), expected, "{is_reused} {takes} {is_tls}");
-        let Some(unsent) = unsent else { continue };
+        let failed = near.send(request).await.unwrap_err();
+        let case = format!("{is_reused} {takes} {is_tls}");
+        assert_eq!(failed.sent == Sent::Nothing, expected, "{case}");
+        assert_eq!(failed.whole.is_some(), expected, "{case}");
+        let Some(unsent) = failed.whole else {
+            continue;
+        };
         assert_eq!(unsent.headers()["x-name"], "value");
         // Who gets it then is asked whether the body is wanted.
         let kept = unsent.extensions().get::<Arc<Continuation>>().unwrap();
@@ -165,7 +172,7 @@ async fn a_slow_body_is_sent_as_it_comes() {
     let (feed, slow) = fed();
     let request = chunked().body(slow).unwrap();
     let sending = async {
-        let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+        let response = near.send(request).await.map_err(of_http1).unwrap();
         read(&mut near, response).await.unwrap()
     };
     let reading = async {

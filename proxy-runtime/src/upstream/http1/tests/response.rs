@@ -45,7 +45,7 @@ async fn a_response_in_pieces_is_the_same() {
             }
         };
         let reading = async {
-            let response = near.send(get()).await.map_err(|failed| failed.0).unwrap();
+            let response = near.send(get()).await.map_err(of_http1).unwrap();
             read(&mut near, response).await.unwrap()
         };
         let ((), whole) = tokio::join!(feeding, reading);
@@ -163,7 +163,7 @@ async fn nothing_is_read_ahead() {
     let (mut near, mut far) = connection();
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
     far.write_all(head.as_bytes()).await.unwrap();
-    let mut response = near.send(get()).await.map_err(|failed| failed.0).unwrap();
+    let mut response = near.send(get()).await.map_err(of_http1).unwrap();
     assert!(near.input.is_empty());
     far.write_all(&vec![b'x'; ROOM / 2]).await.unwrap();
     let frame = next(&mut near, response.body_mut()).await.unwrap().unwrap();

@@ -13,7 +13,7 @@ const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 async fn after(request: Request<OutgoingBody>, bytes: &[u8]) -> (Rest, bool) {
     let (mut near, mut far) = connection();
     far.write_all(bytes).await.unwrap();
-    let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+    let response = near.send(request).await.map_err(of_http1).unwrap();
     let whole = read(&mut near, response).await.unwrap();
     (whole.body.into_rest(), near.is_open())
 }
@@ -40,7 +40,7 @@ async fn what_has_no_body_is_over_with_its_head() {
     ] {
         let (mut near, mut far) = connection();
         far.write_all(bytes.as_bytes()).await.unwrap();
-        let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+        let response = near.send(request).await.map_err(of_http1).unwrap();
         assert!(
             response.body().has_ended(),
             "known without asking: {bytes:?}"
@@ -108,7 +108,7 @@ async fn an_idle_connection_is_open_until_something_comes() {
 async fn a_body_that_was_not_read_to_its_end_closes_the_connection() {
     let (mut near, mut far) = connection();
     far.write_all(&HELLO[..HELLO.len() - 1]).await.unwrap();
-    let response = near.send(get()).await.map_err(|failed| failed.0).unwrap();
+    let response = near.send(get()).await.map_err(of_http1).unwrap();
     let mut body = response.into_body();
     assert!(next(&mut near, &mut body).await.unwrap().is_ok());
     assert!(matches!(body.into_rest(), Rest::Close));
@@ -121,7 +121,7 @@ async fn an_early_response_waits_for_the_upload() {
     let (feed, slow) = fed();
     let request = chunked().body(slow).unwrap();
     far.write_all(HELLO).await.unwrap();
-    let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+    let response = near.send(request).await.map_err(of_http1).unwrap();
     let whole = read(&mut near, response).await.unwrap();
     assert_eq!(whole.content(), b"hello");
     let Rest::Upload(mut upload) = whole.body.into_rest() else {
@@ -141,7 +141,7 @@ async fn an_upload_that_is_cut_after_an_early_response_closes_the_connection() {
     let (feed, slow) = fed();
     far.write_all(HELLO).await.unwrap();
     let request = chunked().body(slow).unwrap();
-    let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+    let response = near.send(request).await.map_err(of_http1).unwrap();
     drop(far);
     feed.send(data("more")).unwrap();
     let whole = read(&mut near, response).await.unwrap();
@@ -158,7 +158,7 @@ async fn an_upload_that_is_cut_after_an_early_response_closes_the_connection() {
         let (_feed, slow) = fed();
         far.write_all(HELLO).await.unwrap();
         let request = chunked().body(slow).unwrap();
-        let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+        let response = near.send(request).await.map_err(of_http1).unwrap();
         let whole = read(&mut near, response).await.unwrap();
         let Rest::Upload(mut upload) = whole.body.into_rest() else {
             panic!("it goes on");
@@ -181,7 +181,7 @@ async fn both_bodies_move_at_once() {
         .await
         .unwrap();
     let request = chunked().body(slow).unwrap();
-    let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+    let response = near.send(request).await.map_err(of_http1).unwrap();
     received(&mut far, "\r\n\r\n").await;
     let echoing = async {
         for part in ["hello", "world"] {
@@ -202,7 +202,7 @@ async fn both_bodies_move_at_once() {
     let (feed, slow) = fed();
     let request = Request::post("/").header("content-length", 5);
     let request = request.body(slow).unwrap();
-    let response = near.send(request).await.map_err(|failed| failed.0).unwrap();
+    let response = near.send(request).await.map_err(of_http1).unwrap();
     drop(feed);
     let error = read(&mut near, response).await.unwrap_err();
     assert!(matches!(error, Http1Error::BodyTooShort), "{error}");

@@ -1,0 +1,259 @@
+//! A connection to a destination, and another one in the place of one that failed. Every lane gets its connections here.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Cluster, DestinationIndex};
+use tokio::time::Instant;
+
+use super::deadlines::within;
+use super::pick::pick_other;
+use super::retry::{Attempts, Failed, Verdict};
+use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::state::{ClusterState, DestinationState, Picked};
+use crate::upstream::{ConnectError, Lease, Protocols, UpstreamPool, Wanted, protocol};
+
+/// What a request needs to know to get a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) state: &'a ClusterState,
+    pub(crate) pool: &'a UpstreamPool,
+    /// What may be spoken for a switch of protocols, if one was asked for.
+    pub(crate) switch: Option<Protocols>,
+    /// Whether the request cannot be sent a second time, so that an idle connection is looked at once more before it is used.
+    pub(crate) is_careful: bool,
+    /// When the response must have begun.
+    pub(crate) due: Option<Instant>,
+}
+
+/// Who counts where a request goes.
+pub(crate) trait Ledger<'a> {
+    /// The destination that it was counted for has failed.
+    fn failed(&mut self, kind: ForwardErrorKind);
+
+    /// It goes to this one now.
+    fn moved_to(&mut self, destination: &'a Arc<DestinationState>);
+}
+
+/// Where the next attempt goes.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// To the same destination, over a new connection.
+    Same,
+    Other(Picked),
+}
+
+impl<'a> Place<'a> {
+    /// What is wanted of the pool for a destination.
+    ///
+    /// # Errors
+    ///
+    /// The version that the cluster demands is not spoken.
+    #[inline]
+    pub(crate) fn wanted(&self, index: DestinationIndex) -> Result<Wanted<'a>, ForwardError> {
+        let upstream = self.cluster.upstream();
+        let protocols = match self.switch {
+            Some(protocols) => protocols,
+            None => {
+                let destination = &self.cluster.destinations()[index.0 as usize];
+                let protocols = protocol::for_request(destination.address().scheme(), upstream);
+                protocols.map_err(unspoken)?
+            }
+        };
+        Ok(self.wanted_in(index, protocols))
+    }
+
+    /// The same over these protocols.
+    #[inline]
+    pub(crate) fn wanted_in(&self, index: DestinationIndex, protocols: Protocols) -> Wanted<'a> {
+        Wanted {
+            destination: self.state.destination(index),
+            upstream: self.cluster.upstream(),
+            client: self.state.client(),
+            protocols,
+            fresh: false,
+            careful: self.is_careful,
+        }
+    }
+
+    /// A connection to a destination.
+    pub(crate) async fn acquire(&self, index: DestinationIndex) -> Result<Lease, ForwardError> {
+        let wanted = self.wanted(index)?;
+        let acquiring = async {
+            self.prepared(self.pool.acquire(wanted).await.map_err(no_connection)?)
+                .await
+        };
+        within(self.due, acquiring).await
+    }
+
+    /// A connection to the picked destination, or to another one if none can be opened there.
+    pub(crate) async fn connect<H: RequestHead>(
+        &self,
+        mut picked: Picked,
+        head: &H,
+        attempts: &mut Attempts,
+        ledger: &mut impl Ledger<'a>,
+    ) -> Result<(Picked, Lease), ForwardError> {
+        loop {
+            match self.acquire(picked.index).await {
+                Ok(lease) => return Ok((picked, lease)),
+                Err(error) => {
+                    picked = self.elsewhere(picked.index, error, head, attempts, ledger)?;
+                }
+            }
+        }
+    }
+
+    /// Another destination than one to which no connection could be had for this reason.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if there is no other destination, or if it would not help.
+    pub(crate) fn elsewhere<H: RequestHead>(
+        &self,
+        index: DestinationIndex,
+        error: ForwardError,
+        head: &H,
+        attempts: &mut Attempts,
+        ledger: &mut impl Ledger<'a>,
+    ) -> Result<Picked, ForwardError> {
+        if !error.is_unsent()
+            || Failed::UNCONNECTED.verdict(attempts, self.left()) == Verdict::GiveUp
+        {
+            return Err(error);
+        }
+        let other = self.other(index, error.kind(), head, attempts, ledger);
+        other.ok_or(error)
+    }
+
+    /// Where a request goes whose attempt at a destination has failed. `None` if it is not sent again.
+    pub(crate) fn next<H: RequestHead>(
+        &self,
+        index: DestinationIndex,
+        failed: Failed,
+        head: &H,
+        attempts: &mut Attempts,
+        ledger: &mut impl Ledger<'a>,
+    ) -> Option<Next> {
+        match failed.verdict(attempts, self.left()) {
+            Verdict::GiveUp => None,
+            Verdict::Same => {
+                attempts.stay();
+                Some(Next::Same)
+            }
+            Verdict::Other => {
+                let kind = ForwardErrorKind::Request;
+                let other = self.other(index, kind, head, attempts, ledger);
+                other.map(Next::Other)
+            }
+        }
+    }
+
+    /// The connection for the next attempt, in the place of one to the destination `index` that failed, of which the request had
+    /// got hold at `since`. With it comes what was picked, if that is not the same destination.
+    pub(crate) async fn reconnect<H: RequestHead>(
+        &self,
+        next: Next,
+        index: DestinationIndex,
+        (failed, since): (Lease, Instant),
+        head: &H,
+        attempts: &mut Attempts,
+        ledger: &mut impl Ledger<'a>,
+    ) -> Result<(Option<Picked>, Lease), ForwardError> {
+        let picked = match next {
+            Next::Other(picked) => {
+                drop(failed);
+                picked
+            }
+            Next::Same => match self.replace(index, failed, since).await {
+                Ok(lease) => return Ok((None, lease)),
+                Err(error) => self.elsewhere(index, error, head, attempts, ledger)?,
+            },
+        };
+        let (picked, lease) = self.connect(picked, head, attempts, ledger).await?;
+        Ok((Some(picked), lease))
+    }
+
+    /// Another connection to the same destination.
+    async fn replace(
+        &self,
+        index: DestinationIndex,
+        failed: Lease,
+        since: Instant,
+    ) -> Result<Lease, ForwardError> {
+        let wanted = Wanted {
+            fresh: true,
+            ..self.wanted(index)?
+        };
+        let replacing = async {
+            let replaced = self.pool.replace(failed, since, wanted).await;
+            self.prepared(replaced.map_err(no_connection)?).await
+        };
+        within(self.due, replacing).await
+    }
+
+    /// A connection over which the destination can be asked for what the client wishes.
+    async fn prepared(&self, lease: Lease) -> Result<Lease, ForwardError> {
+        if self.switch.is_some() {
+            lease.prepare_connect().await.map_err(no_connection)?;
+        }
+        Ok(lease)
+    }
+
+    fn other<H: RequestHead>(
+        &self,
+        index: DestinationIndex,
+        kind: ForwardErrorKind,
+        head: &H,
+        attempts: &mut Attempts,
+        ledger: &mut impl Ledger<'a>,
+    ) -> Option<Picked> {
+        attempts.failed(index);
+        let other = pick_other(self.state, self.cluster, head, attempts.tried())?;
+        attempts.leave();
+        ledger.failed(kind);
+        ledger.moved_to(self.state.destination(other.index));
+        Some(other)
+    }
+
+    /// The time until the response must have begun.
+    fn left(&self) -> Option<Duration> {
+        let due = self.due?;
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+}
+
+#[cold]
+fn unspoken(reason: &'static str) -> ForwardError {
+    ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
+        .with_source(reason)
+}
+
+/// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
+/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing to
+/// find out, so that nobody asks more of a cluster than it has.
+fn no_connection(error: ConnectError) -> ForwardError {
+    let (kind, status) = match &error {
+        ConnectError::TimedOut => (
+            ForwardErrorKind::RequestTimedOut,
+            StatusCode::GATEWAY_TIMEOUT,
+        ),
+        ConnectError::Saturated => (
+            ForwardErrorKind::NoAvailableDestinations,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ),
+        ConnectError::Unsupported(_) => {
+            (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
+        }
+        _ => (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY),
+    };
+    let mut failed = ForwardError::new(kind, status);
+    if kind == ForwardErrorKind::Request || matches!(error, ConnectError::Saturated) {
+        failed = failed.unsent();
+    }
+    failed.with_source(Box::new(error) as Box<dyn StdError + Send + Sync>)
+}
