@@ -22,6 +22,16 @@ pub(super) struct Contents {
     pub(super) fingerprint: [u8; 32],
 }
 
+/// The configuration that files hold.
+#[derive(Default)]
+pub(super) struct Loaded {
+    pub(super) config: ProxyConfig,
+    /// Warnings.
+    pub(super) problems: Problems,
+    /// The pointer to the section, as it is spelled.
+    pub(super) section: String,
+}
+
 /// Reads JSON files as one document, each lying on the one before, key by key, as [`FileProvider`](super::FileProvider)
 /// does: for sections other than its own. Blocks.
 ///
@@ -99,7 +109,7 @@ impl Contents {
         paths: &[PathBuf],
         section_required: bool,
         compile: &CompileOptions,
-    ) -> Result<(ProxyConfig, Problems), FileError> {
+    ) -> Result<Loaded, FileError> {
         let document = self.document(paths)?;
         let section = document.as_ref().and_then(|document| {
             Some((
@@ -109,7 +119,7 @@ impl Contents {
         });
         let Some((pointer, section)) = section else {
             if !section_required {
-                return Ok((ProxyConfig::default(), Problems::new()));
+                return Ok(Loaded::default());
             }
             let message = format!("there is no section `{SECTION}`");
             return Err(FileError::Invalid {
@@ -120,7 +130,11 @@ impl Contents {
         let mut problems = Problems::new();
         let config = read_config(section, &pointer, &mut problems);
         if !problems.has_errors() {
-            return Ok((config, problems));
+            return Ok(Loaded {
+                config,
+                problems,
+                section: pointer,
+            });
         }
         if let Err(everything) = Snapshot::read(section, &pointer, compile) {
             problems = everything;
