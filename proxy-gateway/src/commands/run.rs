@@ -9,7 +9,7 @@ use program_kit::{Failure, Signals, say};
 use proxy_model::{CompileOptions, Problems, same_id};
 use proxy_runtime::server::ListeningSockets;
 
-use super::{load, unusable};
+use super::{load, some, unusable};
 use crate::check::{SECTION, examine};
 use crate::cli::Files;
 use crate::gateway::Gateway;
@@ -192,9 +192,9 @@ fn announce(gateway: &Gateway, settings: &Settings, state: &MergedState) {
         ));
     }
     say(&format!(
-        "serving {} routes to {} clusters; files are followed while they change",
-        state.snapshot.routes().len(),
-        state.snapshot.clusters().len()
+        "serving {} to {}; files are followed while they change",
+        some(state.snapshot.routes().len(), "route"),
+        some(state.snapshot.clusters().len(), "cluster")
     ));
     if let Some(address) = gateway.admin() {
         say(&format!("admin page on http://{address}/"));

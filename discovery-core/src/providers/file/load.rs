@@ -84,7 +84,12 @@ impl Contents {
                 problems: naming(path, paths.len(), problems),
             };
             let text = std::str::from_utf8(bytes).map_err(|error| {
-                let message = format!("the file is not UTF-8: {error}");
+                let message = match bytes.get(..2) {
+                    Some([0xff, 0xfe] | [0xfe, 0xff]) => {
+                        "the file is UTF-16; save it as UTF-8".to_owned()
+                    }
+                    _ => format!("the file is not UTF-8: {error}"),
+                };
                 invalid(Problem::error("", "invalid_utf8", message).into())
             })?;
             let above = parse_document(text).map_err(invalid)?;

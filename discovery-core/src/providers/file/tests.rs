@@ -515,3 +515,23 @@ async fn problems_are_placed_in_the_text_that_is_there() {
         "/reverseproxy/Routes/r/AuthorizationPolicy"
     );
 }
+
+#[tokio::test]
+async fn a_file_in_utf_16_is_called_so() {
+    let fixture = Fixture::new("{}");
+    for order in [u16::to_le_bytes, u16::to_be_bytes] {
+        let text = "\u{feff}{}".encode_utf16().flat_map(order);
+        fs::write(&fixture.path, text.collect::<Vec<_>>()).unwrap();
+        let error = FileOptions::default()
+            .open([&fixture.path])
+            .await
+            .unwrap_err();
+        let FileError::Invalid { problems, .. } = error else {
+            panic!("{error}");
+        };
+        assert!(
+            problems.to_string().contains("save it as UTF-8"),
+            "{problems}"
+        );
+    }
+}
