@@ -132,6 +132,9 @@ pub struct ProviderState {
     pub revision: Option<Revision>,
     /// What the provider finds wrong.
     pub problems: Problems,
+    /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them: `/ReverseProxy`. Problems that are
+    /// found elsewhere in the configuration are placed below it. Default: empty.
+    pub section: Arc<str>,
     /// How the provider is doing.
     pub status: ProviderStatus,
 }
@@ -143,6 +146,7 @@ impl ProviderState {
             config: None,
             revision: None,
             problems: Problems::new(),
+            section: Arc::from(""),
             status: ProviderStatus::new(SourceState::Starting),
         }
     }

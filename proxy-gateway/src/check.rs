@@ -4,10 +4,10 @@ use proxy_model::json::Node;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use proxy_runtime::Proxy;
 
-use crate::settings::Settings;
+use crate::settings::{Settings, judge_environment};
 
 /// The section with routes and clusters.
-const SECTION: &str = "ReverseProxy";
+pub(crate) const SECTION: &str = "ReverseProxy";
 
 /// A document and what was found in it.
 pub(crate) struct Examined {
@@ -20,6 +20,8 @@ pub(crate) struct Examined {
 /// Looks at everything in `document`.
 pub(crate) fn examine(document: &Node) -> Examined {
     let mut problems = Problems::new();
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    judge_environment(names, &mut problems);
     let settings = Settings::read(document, &mut problems);
     let snapshot = if document.get(SECTION).is_none() && !settings.sources.is_empty() {
         // Everything is discovered.

@@ -153,6 +153,17 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             "forward proxies are not supported yet; destinations are connected to directly",
         );
     }
+    for (id, destination) in &config.destinations {
+        let mut metadata = destination.metadata.iter().flatten();
+        if let Some((name, _)) = metadata.find(|(name, _)| same_id(name, "HttpSysDelegationQueue"))
+        {
+            let below = pointer_to(&pointer_to("Destinations", id.as_str()), "Metadata");
+            warn(
+                &pointer_to(&below, name),
+                "requests are not handed over to queues of HTTP.sys; they are forwarded",
+            );
+        }
+    }
     let upstream = cluster.upstream();
     if upstream.version() == HttpVersion::Http3 {
         warn(
@@ -236,6 +247,7 @@ mod tests {
                     "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
                     "HealthCheck":{"Passive":{"Enabled":true}},
                     "HttpClient":{"WebProxy":{"Address":"http://proxy:3128/"}},
+                    "Destinations":{"d":{"Address":"http://h/","Metadata":{"httpSysDelegationQueue":"q"}}},
                     "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact","AllowResponseBuffering":true}}}}"#,
         );
         assert_eq!(
@@ -250,6 +262,7 @@ mod tests {
                 "/Clusters/c/SessionAffinity",
                 "/Clusters/c/HealthCheck/Passive",
                 "/Clusters/c/HttpClient/WebProxy",
+                "/Clusters/c/Destinations/d/Metadata/httpSysDelegationQueue",
                 "/Clusters/c/HttpRequest/Version",
                 "/Clusters/c/HttpRequest/AllowResponseBuffering",
             ]

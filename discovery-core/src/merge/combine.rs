@@ -177,9 +177,7 @@ impl Named {
 impl Combined {
     /// The route or cluster that a pointer is about.
     pub(super) fn named(&self, pointer: &str) -> Option<Named> {
-        let mut tokens = pointer.split('/').skip(1);
-        let section = tokens.next()?;
-        let id = tokens.next()?.replace("~1", "/").replace("~0", "~");
+        let (section, id) = super::state::named(pointer)?;
         match section {
             "Routes" => {
                 let id = RouteId::new(id);

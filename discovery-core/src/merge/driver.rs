@@ -20,6 +20,7 @@ use super::state::MergedState;
 use crate::contain::{Blocking, off_the_runtime};
 use crate::moment::Moment;
 use crate::provider::{ProviderState, Strictness};
+use crate::status::SourceState;
 use crate::summary::Summary;
 use crate::validator::ConfigValidator;
 
@@ -43,6 +44,8 @@ pub(super) struct Source {
     pub(super) serving: Option<Arc<Prepared>>,
     /// Since when the newest configuration is not the one that serves.
     pub(super) refused_since: Option<Moment>,
+    /// What was last counted as refused, for as long as it is.
+    pub(super) unusable: Option<Unusable>,
     /// What was last accepted, if items are judged one by one.
     pub(super) accepted: Option<Arc<Accepted>>,
     /// The newest configuration that came without a revision, and its revision.
@@ -53,7 +56,32 @@ pub(super) struct Source {
     pub(super) preparing: Blocking,
 }
 
+/// A configuration that cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Unusable {
+    /// It was refused.
+    Refused(Revision),
+    /// There is none, since what there is cannot be read.
+    Unread(Problems),
+}
+
 impl Source {
+    /// Notes whether the newest configuration can be used. Returns whether it is one that cannot, and was not known.
+    pub(super) fn note_usable(&mut self, state: &ProviderState, is_reverted: bool) -> bool {
+        let stands_as_a_whole = self.preparation.strictness == Strictness::AllOrNothing;
+        let is_unread = state.status.state == SourceState::Failing && state.problems.has_errors();
+        let newest = self.newest.as_ref();
+        let refused = newest.filter(|newest| newest.refused || is_reverted);
+        let unusable = match refused {
+            _ if !stands_as_a_whole => None,
+            _ if is_unread => Some(Unusable::Unread(state.problems.clone())),
+            refused => refused.map(|newest| Unusable::Refused(newest.revision)),
+        };
+        let is_new = unusable.is_some() && unusable != self.unusable;
+        self.unusable = unusable;
+        is_new
+    }
+
     /// The newest configuration of the provider, and its revision: computed if the provider did not say it.
     fn input(&mut self, state: &ProviderState) -> Option<(Arc<ProxyConfig>, Revision)> {
         let config = state.config.as_ref()?;

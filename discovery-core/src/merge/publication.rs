@@ -7,9 +7,11 @@ use proxy_model::{Problem, Problems};
 
 use super::draft::Draft;
 use super::driver::{Compiled, Source, Worker};
-use super::state::{Contribution, MergedState, Origins, SourcedProblem};
+use super::prepare::Prepared;
+use super::state::{Contribution, MergedState, Origins, SourcedProblem, below};
 use crate::moment::Moment;
 use crate::provider::ProviderState;
+use crate::status::SourceState;
 use crate::summary::Summary;
 
 /// Problems beyond this number are not logged one by one.
@@ -25,6 +27,7 @@ impl Worker {
     ) {
         let before = Arc::clone(&self.state.borrow());
         self.note_what_serves(draft);
+        let refusals = self.note_refusals(states, draft);
         let Compiled {
             snapshot,
             problems: found,
@@ -45,12 +48,13 @@ impl Worker {
         let state = MergedState {
             since: if changed { Moment::now() } else { before.since },
             publications: before.publications + u64::from(changed),
+            refusals: before.refusals + refusals,
             ready: before.ready || waiting_for.is_empty(),
             snapshot: Arc::clone(&snapshot),
             problems: self.problems(states, draft, &found),
             waiting_for,
             contributions: self.contributions(draft, &before),
-            origins: self.origins(draft, &before),
+            origins: self.origins(states, draft, &before),
         };
         log(&before, &state, changed.then_some(&changes));
         if changed {
@@ -58,6 +62,7 @@ impl Worker {
         }
         let notify = changed
             || state.problems != before.problems
+            || state.refusals != before.refusals
             || state.ready != before.ready
             || state.waiting_for != before.waiting_for
             || state.contributions != before.contributions;
@@ -84,7 +89,23 @@ impl Worker {
         }
     }
 
-    fn origins(&self, draft: &Draft, before: &MergedState) -> Arc<Origins> {
+    /// Returns how many configurations have come since the last time that cannot be used.
+    fn note_refusals(&mut self, states: &[Arc<ProviderState>], draft: &Draft) -> u64 {
+        let mut refusals = 0;
+        let sources = self.sources.iter_mut().zip(states);
+        for (position, (source, state)) in sources.enumerate() {
+            let is_reverted = draft.reverted.contains(&position);
+            refusals += u64::from(source.note_usable(state, is_reverted));
+        }
+        refusals
+    }
+
+    fn origins(
+        &self,
+        states: &[Arc<ProviderState>],
+        draft: &Draft,
+        before: &MergedState,
+    ) -> Arc<Origins> {
         if draft.refused {
             return Arc::clone(&before.origins);
         }
@@ -94,6 +115,7 @@ impl Worker {
             .map(|source| Arc::clone(&source.preparation.provider));
         Arc::new(Origins {
             providers: names.collect(),
+            sections: states.iter().map(|s| Arc::clone(&s.section)).collect(),
             routes: draft.combined.route_owners.clone(),
             clusters: draft.combined.cluster_owners.clone(),
         })
@@ -133,14 +155,17 @@ impl Worker {
         let mut nobodys = Vec::new();
         for ((source, state), own) in self.sources.iter().zip(states).zip(&mut own) {
             own.extend(state.problems.iter().cloned());
-            add_new(own, source.newest.iter().flat_map(|p| &p.problems));
-            let kept = source.newest.iter().flat_map(|p| p.kept.values());
-            let mut kept: Vec<&Problem> = kept.map(|kept| &kept.problem).collect();
+            let newest = source.newest.iter().filter(|p| !is_replaced(p, state));
+            let placed = |problem: &Problem| below(&state.section, problem.clone());
+            add_new(own, newest.clone().flat_map(|p| &p.problems).map(placed));
+            let kept = newest.flat_map(|p| p.kept.values());
+            let mut kept: Vec<Problem> = kept.map(|kept| placed(&kept.problem)).collect();
             kept.sort_by(|a, b| a.pointer.cmp(&b.pointer));
             add_new(own, kept);
         }
         for (position, problem) in &draft.combined.clashes {
-            own[*position].push(problem.clone());
+            let section = &states[*position].section;
+            own[*position].push(below(section, problem.clone()));
         }
         let owner = |problem: &Problem| draft.combined.named(&problem.pointer).map(|n| n.owner());
         let found = found.iter().map(|problem| (owner(problem), problem));
@@ -148,10 +173,12 @@ impl Worker {
             .problems
             .iter()
             .map(|(owner, problem)| (*owner, problem));
-        let mut by_owner: Vec<Vec<&Problem>> = vec![Vec::new(); self.sources.len()];
+        let mut by_owner: Vec<Vec<Problem>> = vec![Vec::new(); self.sources.len()];
         for (owner, problem) in drafted.chain(found) {
             match owner {
-                Some(owner) => by_owner[owner].push(problem),
+                Some(owner) => {
+                    by_owner[owner].push(below(&states[owner].section, problem.clone()));
+                }
                 None => nobodys.push(problem.clone()),
             }
         }
@@ -174,9 +201,14 @@ impl Worker {
     }
 }
 
+/// Whether the configuration that was refused is of a text that is not there any more: what there is now cannot be read at all.
+fn is_replaced(newest: &Prepared, state: &ProviderState) -> bool {
+    newest.refused && state.status.state == SourceState::Failing && state.problems.has_errors()
+}
+
 /// Adds those problems that are not known. A runner checks its services with the same rules, and what it finds in a
 /// service is the same problem as what is found here in the route or cluster that the service has made.
-fn add_new<'a>(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = &'a Problem>) {
+fn add_new(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = Problem>) {
     type Key = (String, String, String);
     let key = |problem: &Problem| -> Key {
         let place = below_service(&problem.pointer).to_owned();
@@ -186,8 +218,7 @@ fn add_new<'a>(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = &'a 
     known.extend(
         problems
             .into_iter()
-            .filter(|problem| seen.insert(key(problem)))
-            .cloned(),
+            .filter(|problem| seen.insert(key(problem))),
     );
 }
 

@@ -20,6 +20,8 @@ pub struct MergedState {
     pub since: Moment,
     /// How many snapshots have been published.
     pub publications: u64,
+    /// How many configurations were refused as a whole, or could not be read, of providers that stand as a whole.
+    pub refusals: u64,
     /// Everything that is wrong, in the order of the providers. What is nobody's in particular comes last.
     pub problems: Vec<SourcedProblem>,
     /// Whether every required provider has had a configuration that was accepted. Once ready it stays ready.
@@ -36,6 +38,8 @@ pub struct MergedState {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origins {
     pub(super) providers: Vec<Arc<str>>,
+    /// The sections that hold their routes and clusters.
+    pub(super) sections: Vec<Arc<str>>,
     pub(super) routes: IndexMap<RouteId, usize>,
     pub(super) clusters: IndexMap<ClusterId, usize>,
 }
@@ -50,6 +54,43 @@ impl MergedState {
     pub fn cluster_provider(&self, id: &ClusterId) -> Option<&Arc<str>> {
         self.origins.providers.get(*self.origins.clusters.get(id)?)
     }
+
+    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with `/Routes` or `/Clusters`, with the
+    /// provider that it comes from and the place where it is written.
+    pub fn placed(&self, problem: Problem) -> SourcedProblem {
+        let origins = &self.origins;
+        let owner = match named(&problem.pointer) {
+            Some(("Routes", id)) => origins.routes.get(&RouteId::new(id)),
+            Some(("Clusters", id)) => origins.clusters.get(&ClusterId::new(id)),
+            _ => None,
+        };
+        let section = owner.and_then(|owner| origins.sections.get(*owner));
+        SourcedProblem {
+            provider: owner
+                .and_then(|owner| origins.providers.get(*owner))
+                .cloned(),
+            problem: match section {
+                Some(section) => below(section, problem),
+                None => problem,
+            },
+        }
+    }
+}
+
+/// The section and the id that a pointer begins with.
+pub(super) fn named(pointer: &str) -> Option<(&str, String)> {
+    let mut tokens = pointer.split('/').skip(1);
+    let section = tokens.next()?;
+    let id = tokens.next()?.replace("~1", "/").replace("~0", "~");
+    Some((section, id))
+}
+
+/// A problem of a route or cluster, with its pointer below the section that holds those.
+pub(super) fn below(section: &str, mut problem: Problem) -> Problem {
+    if named(&problem.pointer).is_some_and(|(within, _)| matches!(within, "Routes" | "Clusters")) {
+        problem.pointer.insert_str(0, section);
+    }
+    problem
 }
 
 /// What one provider has contributed.

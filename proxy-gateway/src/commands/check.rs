@@ -4,7 +4,7 @@ use program_kit::Failure;
 use proxy_model::Problems;
 use serde::Serialize;
 
-use super::{print, print_json};
+use super::{print, print_json, some};
 use crate::check::examine;
 use crate::cli::{Check, Format};
 use crate::{certificates, document};
@@ -63,8 +63,4 @@ fn report(problems: &Problems) -> String {
         ),
     };
     format!("{problems}\n\n{summary}")
-}
-
-fn some(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -44,3 +44,8 @@ fn print_json(value: &impl Serialize) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot write the result: {error}")))?;
     print(&text)
 }
+
+/// A number with what it counts.
+fn some(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

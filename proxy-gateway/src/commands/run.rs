@@ -6,11 +6,11 @@ use std::time::Duration;
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
 use program_kit::{Failure, Signals, say};
-use proxy_model::{CompileOptions, Problems};
+use proxy_model::{CompileOptions, Problems, same_id};
 use proxy_runtime::server::ListeningSockets;
 
-use super::{load, unusable};
-use crate::check::examine;
+use super::{load, some, unusable};
+use crate::check::{SECTION, examine};
 use crate::cli::Files;
 use crate::gateway::Gateway;
 use crate::handover::{HandoverError, Offer, Predecessor};
@@ -27,6 +27,13 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         return Err(unusable(&examined.problems));
     }
     logging::start(&examined.settings.telemetry)?;
+    for problem in examined
+        .problems
+        .iter()
+        .filter(|p| !is_of_proxy(&p.pointer))
+    {
+        tracing::warn!(target: "proxy::config", "{problem}");
+    }
     open_files::raise_limit();
     let mut signals = listen()?;
     let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
@@ -183,6 +190,12 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
     }
 }
 
+/// Whether a problem is in the section that is followed while the program runs, which logs it then.
+fn is_of_proxy(pointer: &str) -> bool {
+    let section = pointer.split('/').nth(1).unwrap_or_default();
+    same_id(section, SECTION)
+}
+
 fn say_listening(gateway: &Gateway, settings: &Settings) {
     for (listener, address) in settings.listeners.iter().zip(gateway.addresses()) {
         let scheme = if listener.tls.is_some() {
@@ -205,9 +218,9 @@ fn say_admin(gateway: &Gateway) {
 
 fn announce(state: &MergedState) {
     say(&format!(
-        "serving {} routes to {} clusters; files are followed while they change",
-        state.snapshot.routes().len(),
-        state.snapshot.clusters().len()
+        "serving {} to {}; files are followed while they change",
+        some(state.snapshot.routes().len(), "route"),
+        some(state.snapshot.clusters().len(), "cluster")
     ));
 }
 

@@ -21,6 +21,7 @@ use proxy_runtime::server::Limits;
 use crate::sources::Sources;
 
 pub(crate) use self::listener::{Listener, Tls};
+pub(crate) use self::sections::judge_environment;
 pub(crate) use self::telemetry::{LogFormat, Telemetry};
 
 /// How long requests in flight may take when the program is told to stop.

@@ -3,11 +3,12 @@
 use proxy_model::json::Node;
 use proxy_model::{Problem, Problems, pointer_to, same_id};
 
+use crate::check::SECTION;
 use crate::sources;
 
 /// Sections that are read here or by the providers.
 const OURS: [&str; 9] = [
-    "ReverseProxy",
+    SECTION,
     "Listeners",
     "Admin",
     "Telemetry",
@@ -49,6 +50,25 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
             problems.push(
                 Problem::warning(pointer, "foreign_section", message).with_suggestion(*instead),
             );
+        } else if let Some((first, _)) = key.split_once(':') {
+            if OURS.iter().any(|ours| same_id(ours, first)) {
+                let message = "keys with colons are not read here, as .NET reads them";
+                problems.push(
+                    Problem::warning(pointer, "flattened_key", message).with_suggestion(format!(
+                        "write objects in each other: `\"{}\": {{ … }}`",
+                        key.replace(':', "\": { \"")
+                    )),
+                );
+            }
+        } else if let Some(meant) = OURS.iter().find(|ours| is_longer(key, ours)) {
+            problems.push(
+                Problem::warning(
+                    pointer,
+                    "unknown_section",
+                    format!("the section `{key}` is not read here"),
+                )
+                .with_suggestion(format!("did you mean `{meant}`?")),
+            );
         } else if let Some(meant) = OURS.iter().find(|ours| is_slip_of(key, ours)) {
             problems.push(
                 Problem::error(
@@ -59,6 +79,55 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
                 .with_suggestion(format!("did you mean `{meant}`?")),
             );
         }
+    }
+}
+
+/// Reports variables of the environment by which a .NET program would be configured.
+pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &mut Problems) {
+    /// So many are named.
+    const FEW: usize = 3;
+    let is_meant = |name: &String| {
+        let first = name
+            .split("__")
+            .next()
+            .and_then(|first| first.split(':').next());
+        first.is_some_and(|first| {
+            first.len() < name.len() && OURS.iter().any(|ours| same_id(ours, first))
+        })
+    };
+    let mut found: Vec<String> = names.filter(is_meant).collect();
+    found.sort_unstable();
+    let Some(more) = found
+        .len()
+        .checked_sub(1)
+        .map(|last| last.saturating_sub(FEW - 1))
+    else {
+        return;
+    };
+    found.truncate(FEW);
+    let mut named: Vec<_> = found.iter().map(|name| format!("`{name}`")).collect();
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    let message = format!(
+        "the environment does not configure this program, unlike one for .NET: {} has no effect",
+        named.join(", ")
+    );
+    problems.push(
+        Problem::warning("", "environment_variable", message)
+            .with_suggestion("write it into a file, and name that with another `--config`"),
+    );
+}
+
+/// Whether `written` begins as `meant` and goes on, as names of other sections do: `ReverseProxy2`, `ReverseProxies`, `Servers`.
+fn is_longer(written: &str, meant: &str) -> bool {
+    let (written, lower) = (written.to_lowercase(), meant.to_lowercase());
+    match meant {
+        // Long enough to be nobody else's.
+        SECTION => written.len() > lower.len() && written.starts_with(&lower[..lower.len() - 1]),
+        _ => written
+            .strip_prefix(&lower)
+            .is_some_and(|rest| rest.chars().count() == 1),
     }
 }
 

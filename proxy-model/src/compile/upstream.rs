@@ -48,6 +48,13 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
         }
     }
     check_web_proxy(client, &mut scope);
+    if client.dangerous_accept_any_server_certificate == Some(true) {
+        scope.warning(
+            "DangerousAcceptAnyServerCertificate",
+            "any_certificate",
+            "whoever answers at the address of a destination is trusted; for development only",
+        );
+    }
     let (tls12, tls13) = protocols?;
     Some(Upstream {
         version: request.version.unwrap_or(HttpVersion::Http2),

@@ -100,7 +100,7 @@ fn health(health: &mut ObjectReader<'_, '_>) -> HealthCheckConfig {
 }
 
 fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
-    HttpClientConfig {
+    let config = HttpClientConfig {
         ssl_protocols: ssl_protocols(client),
         dangerous_accept_any_server_certificate: client
             .boolean("DangerousAcceptAnyServerCertificate"),
@@ -113,7 +113,12 @@ fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
             bypass_on_local: proxy.boolean("BypassOnLocal"),
             use_default_credentials: proxy.boolean("UseDefaultCredentials"),
         }),
-    }
+    };
+    client.renamed(
+        "ActivityContextHeaders",
+        "leave it out: headers for tracing are passed on as they come",
+    );
+    config
 }
 
 /// A list of names, or one text with the names between commas.

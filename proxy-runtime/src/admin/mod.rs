@@ -217,7 +217,11 @@ impl Inner {
     }
 
     fn metrics(&self) -> Answer {
-        let text = self.proxy.collector().to_text();
+        let refused = self
+            .merged
+            .as_ref()
+            .map_or(0, |merged| merged.state().refusals);
+        let text = self.proxy.collector().refused_before(refused).to_text();
         let mut text = text.trim_end().trim_end_matches("# EOF").to_owned();
         if let Some(server) = &self.server {
             server_metrics::write(&server.counts(), &mut text);

@@ -137,8 +137,15 @@ impl Inner {
             .proxy
             .unsupported()
             .into_iter()
-            .chain(self.proxy.observed_problems())
-            .map(|problem| (None, problem));
+            .chain(self.proxy.observed_problems());
+        let placed = |problem: Problem| match &state {
+            Some(state) => {
+                let placed = state.placed(problem);
+                (placed.provider.map(|name| name.to_string()), placed.problem)
+            }
+            None => (None, problem),
+        };
+        let ours: Vec<_> = ours.map(placed).collect();
         of_sources.into_iter().chain(ours)
     }
 

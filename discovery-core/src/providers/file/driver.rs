@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proxy_model::config::ProxyConfig;
-use proxy_model::{Problem, Problems};
+use proxy_model::Problem;
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, sleep_until};
 
-use super::load::read;
+use super::load::{Loaded, read};
 use super::watch::DirectoryWatch;
 use super::{FileError, FileOptions};
 use crate::contain::Blocking;
@@ -49,7 +48,7 @@ enum Seen {
 struct Look {
     seen: Seen,
     /// `None`: they hold what they held before.
-    outcome: Option<Result<(ProxyConfig, Problems), FileError>>,
+    outcome: Option<Result<Loaded, FileError>>,
 }
 
 impl Follower {
@@ -64,8 +63,9 @@ impl Follower {
         let look = look(&paths, &options, None, &mut reading)
             .await
             .ok_or(FileError::ShuttingDown)?;
-        let (config, problems) = look.outcome.ok_or(FileError::ShuttingDown)??;
-        let mut first = ProviderState::serving(config).with_problems(problems);
+        let loaded = look.outcome.ok_or(FileError::ShuttingDown)??;
+        let mut first = ProviderState::serving(loaded.config).with_problems(loaded.problems);
+        first.section = loaded.section.into();
         first.status.rounds = 1;
         let (state, receiver) = channel::channel(Arc::new(first));
         let follower = Self {
@@ -113,7 +113,7 @@ impl Follower {
         }
     }
 
-    fn note(&self, outcome: Option<Result<(ProxyConfig, Problems), FileError>>) {
+    fn note(&self, outcome: Option<Result<Loaded, FileError>>) {
         let mut state = (**self.state.borrow()).clone();
         state.status.rounds += 1;
         let notify = match outcome {
@@ -123,7 +123,7 @@ impl Follower {
                 }
                 false
             }
-            Some(Ok((config, problems))) => self.note_contents(&mut state, config, problems),
+            Some(Ok(loaded)) => self.note_contents(&mut state, loaded),
             Some(Err(error)) => self.note_failure(&mut state, error),
         };
         self.state.send_if_modified(|shared| {
@@ -133,12 +133,15 @@ impl Follower {
     }
 
     /// Returns whether anybody needs to know.
-    fn note_contents(
-        &self,
-        state: &mut ProviderState,
-        config: ProxyConfig,
-        problems: Problems,
-    ) -> bool {
+    fn note_contents(&self, state: &mut ProviderState, loaded: Loaded) -> bool {
+        let Loaded {
+            config,
+            problems,
+            section,
+        } = loaded;
+        if *state.section != *section {
+            state.section = section.into();
+        }
         let recovered = state.status.state != SourceState::Live;
         let changed = state.serve(Arc::new(config));
         let name = &*self.options.name;

@@ -22,6 +22,16 @@ pub(super) struct Contents {
     pub(super) fingerprint: [u8; 32],
 }
 
+/// The configuration that files hold.
+#[derive(Default)]
+pub(super) struct Loaded {
+    pub(super) config: ProxyConfig,
+    /// Warnings.
+    pub(super) problems: Problems,
+    /// The pointer to the section, as it is spelled.
+    pub(super) section: String,
+}
+
 /// Reads JSON files as one document, each lying on the one before, key by key, as [`FileProvider`](super::FileProvider)
 /// does: for sections other than its own. Blocks.
 ///
@@ -74,7 +84,12 @@ impl Contents {
                 problems: naming(path, paths.len(), problems),
             };
             let text = std::str::from_utf8(bytes).map_err(|error| {
-                let message = format!("the file is not UTF-8: {error}");
+                let message = match bytes.get(..2) {
+                    Some([0xff, 0xfe] | [0xfe, 0xff]) => {
+                        "the file is UTF-16; save it as UTF-8".to_owned()
+                    }
+                    _ => format!("the file is not UTF-8: {error}"),
+                };
                 invalid(Problem::error("", "invalid_utf8", message).into())
             })?;
             let above = parse_document(text).map_err(invalid)?;
@@ -99,7 +114,7 @@ impl Contents {
         paths: &[PathBuf],
         section_required: bool,
         compile: &CompileOptions,
-    ) -> Result<(ProxyConfig, Problems), FileError> {
+    ) -> Result<Loaded, FileError> {
         let document = self.document(paths)?;
         let section = document.as_ref().and_then(|document| {
             Some((
@@ -109,7 +124,7 @@ impl Contents {
         });
         let Some((pointer, section)) = section else {
             if !section_required {
-                return Ok((ProxyConfig::default(), Problems::new()));
+                return Ok(Loaded::default());
             }
             let message = format!("there is no section `{SECTION}`");
             return Err(FileError::Invalid {
@@ -120,7 +135,11 @@ impl Contents {
         let mut problems = Problems::new();
         let config = read_config(section, &pointer, &mut problems);
         if !problems.has_errors() {
-            return Ok((config, problems));
+            return Ok(Loaded {
+                config,
+                problems,
+                section: pointer,
+            });
         }
         if let Err(everything) = Snapshot::read(section, &pointer, compile) {
             problems = everything;

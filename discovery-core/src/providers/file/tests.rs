@@ -3,7 +3,10 @@ use std::future::Future;
 
 use tempfile::TempDir;
 
+use proxy_model::Problem;
+
 use super::*;
+use crate::Merge;
 use crate::status::SourceState;
 
 /// A guard against hanging. Tests wait for events and are much faster.
@@ -390,7 +393,7 @@ async fn dropping_the_provider_ends_the_following() {
 async fn a_bad_value_refuses_the_file_and_not_what_serves() {
     let fixture = Fixture::new(&text("http://a"));
     let provider = fixture.open(watching()).await;
-    let merged = crate::Merge::new().provider(provider).start();
+    let merged = Merge::new().provider(provider).start();
     let state = tokio::time::timeout(LONG, merged.ready()).await.unwrap();
     assert_eq!(state.snapshot.clusters().len(), 1);
     let bad = text("http://b").replace(
@@ -411,7 +414,7 @@ async fn a_bad_value_refuses_the_file_and_not_what_serves() {
         state.problems[0]
             .problem
             .pointer
-            .starts_with("/Clusters/c/LoadBalancingPolicy")
+            .starts_with("/ReverseProxy/Clusters/c/LoadBalancingPolicy")
     );
 }
 
@@ -444,7 +447,7 @@ async fn what_is_no_regular_file_is_refused_and_recovered_from() {
     fs::remove_file(&fixture.path).unwrap();
     pipe(&fixture.path);
     let failing = states.wait_for(|state| {
-        let told = |p: &proxy_model::Problem| p.message.contains("not a regular file");
+        let told = |p: &Problem| p.message.contains("not a regular file");
         state.status.state == SourceState::Failing && state.problems.iter().any(told)
     });
     let state = tokio::time::timeout(LONG, failing).await.expect("in time");
@@ -454,4 +457,81 @@ async fn what_is_no_regular_file_is_refused_and_recovered_from() {
     let live = states.wait_for(|state| state.status.state == SourceState::Live);
     let state = tokio::time::timeout(LONG, live).await.expect("in time");
     assert_eq!(address(&state.unwrap()), "http://2");
+}
+
+/// What a merge says of a file is where that is written, and of the text that is there now.
+#[tokio::test]
+async fn problems_are_placed_in_the_text_that_is_there() {
+    let document = |path: &str, cluster: &str| {
+        format!(
+            r#"{{ "reverseproxy": {{ "Routes": {{ "r": {{ "ClusterId": "{cluster}", "Match": {{ "Path": "{path}" }} }} }},
+            "Clusters": {{ "c": {{ "Destinations": {{ "d": {{ "Address": "http://a" }} }} }} }} }} }}"#
+        )
+    };
+    let fixture = Fixture::new(&document("/a", "missing"));
+    let merged = Merge::new()
+        .provider(fixture.open(watching()).await)
+        .start();
+    let mut states = merged.subscribe();
+    // Of what serves there is a warning besides.
+    let mut told = async |refusals: u64| {
+        let reached =
+            states.wait_for(|s| s.ready && s.refusals == refusals && !s.problems.is_empty());
+        let state = tokio::time::timeout(LONG, reached).await.expect("in time");
+        let state = state.expect("it is followed");
+        let problems = state.problems.iter().map(|sourced| &sourced.problem);
+        let told = problems.map(|problem| (problem.pointer.clone(), problem.code.to_string()));
+        told.collect::<Vec<_>>()
+    };
+    let warning = (
+        "/reverseproxy/Routes/r/ClusterId".to_owned(),
+        "unknown_cluster".to_owned(),
+    );
+    assert_eq!(told(0).await, std::slice::from_ref(&warning));
+    fs::write(&fixture.path, document("{", "c")).unwrap();
+    let refused = told(1).await;
+    assert_eq!(
+        refused[0].0, "/reverseproxy/Routes/r/Match/Path",
+        "{refused:?}"
+    );
+    fs::write(&fixture.path, "{").unwrap();
+    let unread = told(2).await;
+    assert!(
+        !unread.contains(&refused[0]),
+        "it is not there any more: {unread:?}"
+    );
+    assert!(unread.contains(&warning), "it still serves: {unread:?}");
+    fs::write(&fixture.path, document("}", "c")).unwrap();
+    let refused = told(3).await;
+    assert_eq!(
+        refused[0].0, "/reverseproxy/Routes/r/Match/Path",
+        "{refused:?}"
+    );
+    let unsupported = Problem::warning("/Routes/r/AuthorizationPolicy", "x", "y");
+    let placed = merged.state().placed(unsupported);
+    assert_eq!(placed.provider.as_deref(), Some("file"));
+    assert_eq!(
+        placed.problem.pointer,
+        "/reverseproxy/Routes/r/AuthorizationPolicy"
+    );
+}
+
+#[tokio::test]
+async fn a_file_in_utf_16_is_called_so() {
+    let fixture = Fixture::new("{}");
+    for order in [u16::to_le_bytes, u16::to_be_bytes] {
+        let text = "\u{feff}{}".encode_utf16().flat_map(order);
+        fs::write(&fixture.path, text.collect::<Vec<_>>()).unwrap();
+        let error = FileOptions::default()
+            .open([&fixture.path])
+            .await
+            .unwrap_err();
+        let FileError::Invalid { problems, .. } = error else {
+            panic!("{error}");
+        };
+        assert!(
+            problems.to_string().contains("save it as UTF-8"),
+            "{problems}"
+        );
+    }
 }

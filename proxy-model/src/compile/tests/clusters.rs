@@ -307,11 +307,16 @@ fn request_settings() {
 #[test]
 fn client_settings() {
     let client = |client: Value| cluster(json!({ "HttpClient": client }));
-    let snapshot = accepted(client(json!({
+    let settings = client(json!({
         "SslProtocols": ["tls13"], "MaxConnectionsPerServer": 7, "EnableMultipleHttp2Connections": false,
         "DangerousAcceptAnyServerCertificate": true, "RequestHeaderEncoding": "UTF-8",
         "ResponseHeaderEncoding": "Latin1", "WebProxy": { "Address": "http://proxy:3128/" },
-    })));
+    }));
+    let pointer = "/Clusters/c/HttpClient/DangerousAcceptAnyServerCertificate";
+    let snapshot = warned(settings, "any_certificate", pointer);
+    accepted(client(
+        json!({ "DangerousAcceptAnyServerCertificate": false }),
+    ));
     let upstream = snapshot.clusters()[0].upstream();
     assert!(!upstream.tls12() && upstream.tls13() && upstream.accepts_any_certificate());
     assert_eq!(upstream.max_connections(), Some(7));

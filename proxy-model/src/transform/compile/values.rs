@@ -9,6 +9,24 @@ use crate::suggest::{did_you_mean, listed, shortened};
 use crate::transform::entry::Entry;
 use crate::transform::{HeaderChange, PathText, ResponseCondition, ResponseTransform, SetOrAppend};
 
+/// Fields that concern one connection only (RFC 9110 section 7.6.1), and are left out whatever a transform allows.
+const NEVER_PASSED_ON: [&str; 5] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The warning about a field that a transform names in vain.
+fn no_effect(entry: &Entry<'_>, name: &HeaderName, why: &str) -> Problem {
+    Problem::warning(
+        entry.place(entry.kind()),
+        "connection_header",
+        format!("`{name}` concerns one connection and {why}; this has no effect"),
+    )
+}
+
 pub(super) fn response(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResponseTransform> {
     const CONDITIONS: [(&str, ResponseCondition); 3] = [
         ("Success", ResponseCondition::Success),
@@ -97,6 +115,12 @@ pub(super) fn allow(
     if problems.error_count() > errors_before {
         return None;
     }
+    for name in names
+        .iter()
+        .filter(|name| NEVER_PASSED_ON.contains(&name.as_str()))
+    {
+        problems.push(no_effect(entry, name, "is never passed on"));
+    }
     copying.only.get_or_insert_default().extend(names);
     Some(())
 }
@@ -184,6 +208,13 @@ pub(super) fn writable(
             ),
         ));
         return None;
+    }
+    let not_written: &[&str] = match entry.kind().starts_with("Request") {
+        true => &["connection", "te", "upgrade"],
+        false => &["connection", "keep-alive", "proxy-connection"],
+    };
+    if not_written.contains(&name.as_str()) {
+        problems.push(no_effect(entry, &name, "is the proxy's to write"));
     }
     if name == HOST && action == SetOrAppend::Append && entry.kind().starts_with("Request") {
         problems.push(

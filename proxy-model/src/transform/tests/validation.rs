@@ -50,6 +50,40 @@ fn unknown_transforms_are_named() {
 }
 
 #[test]
+fn fields_of_one_connection_are_named() {
+    const CODE: &str = "connection_header";
+    for (entry, place) in [
+        (
+            &[("RequestHeadersAllowed", "Connection; Accept")][..],
+            "/0/RequestHeadersAllowed",
+        ),
+        (
+            &[("ResponseHeadersAllowed", "ETag;keep-alive")],
+            "/0/ResponseHeadersAllowed",
+        ),
+        (
+            &[("RequestHeader", "Upgrade"), ("Set", "h2c")],
+            "/0/RequestHeader",
+        ),
+        (
+            &[("ResponseHeader", "Keep-Alive"), ("Set", "timeout=5")],
+            "/0/ResponseHeader",
+        ),
+        (
+            &[("ResponseHeader", "Connection"), ("Append", "x")],
+            "/0/ResponseHeader",
+        ),
+    ] {
+        assert_problem(entry, CODE, place, None);
+    }
+    assert_eq!(
+        problems(&[&[("ResponseHeader", "Keep-Alive-Not"), ("Set", "1")]]),
+        []
+    );
+    assert_eq!(problems(&[&[("ResponseHeaderRemove", "Keep-Alive")]]), []);
+}
+
+#[test]
 fn keys_that_do_not_belong_are_named() {
     const CODE: &str = "unexpected_transform_key";
     assert_problem(&[("PathSet", "/a"), ("Set", "b")], CODE, "/0/Set", None);

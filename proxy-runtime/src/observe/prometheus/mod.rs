@@ -54,11 +54,25 @@ type Label<'a> = (&'static str, &'a str);
 /// `_OTHER`; per route and cluster there are at most 64 combinations of method, version and status, and what comes beyond
 /// is counted under `_OTHER`. Routes, clusters and destinations that are removed take their series with them.
 #[derive(Clone, Debug)]
-pub struct ProxyCollector(Arc<Shared>);
+pub struct ProxyCollector {
+    shared: Arc<Shared>,
+    /// Configurations that were refused before they came to the proxy.
+    refused_before: u64,
+}
 
 impl ProxyCollector {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
+        Self {
+            shared,
+            refused_before: 0,
+        }
+    }
+
+    /// Counts configurations, which were refused before they came to the proxy, with those that the proxy refused.
+    #[cfg(feature = "admin")]
+    pub(crate) fn refused_before(mut self, count: u64) -> Self {
+        self.refused_before = count;
+        self
     }
 
     /// The metrics as text in the OpenMetrics format, version 1.0.0, whose content type is
@@ -75,10 +89,11 @@ impl ProxyCollector {
 
 impl Collector for ProxyCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let generation = self.0.load_full();
+        let generation = self.shared.load_full();
         let mut page = Page {
             encoder,
-            shared: &self.0,
+            shared: &self.shared,
+            refused_before: self.refused_before,
             generation: &generation,
         };
         page.proxy()?;
@@ -93,6 +108,7 @@ impl Collector for ProxyCollector {
 struct Page<'a, 'e> {
     encoder: DescriptorEncoder<'e>,
     shared: &'a Shared,
+    refused_before: u64,
     generation: &'a Generation,
 }
 
@@ -108,13 +124,11 @@ impl Page<'_, '_> {
         let mut family = self.family("proxy_config_generation", number, MetricType::Gauge)?;
         family.encode_gauge(&generation)?;
 
+        let refused = metrics.refused_reloads.get() + self.refused_before;
         let reloads = "Configurations that came after the first.";
         let mut family = self.family("proxy_config_reload", reloads, MetricType::Counter)?;
-        for (result, counter) in [
-            ("success", &metrics.reloads),
-            ("failure", &metrics.refused_reloads),
-        ] {
-            count(&mut family, &[("result", result)], &counter.get())?;
+        for (result, number) in [("success", metrics.reloads.get()), ("failure", refused)] {
+            count(&mut family, &[("result", result)], &number)?;
         }
         self.names()
     }
