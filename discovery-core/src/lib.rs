@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod address;
 mod backoff;
 mod contain;
 mod discoverer;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use discovery_core::address::is_of_one_host;
 use proxy_model::config::{DestinationConfig, Metadata};
 use proxy_model::{DestinationId, MAX_PRIORITY, MAX_WEIGHT};
 
@@ -62,7 +63,7 @@ pub(super) fn destination(
     }
     let host = host(address).ok_or_else(|| {
         let shown = discovery_core::text::shortened(address, 100);
-        format!("`{shown}` is neither an IP address nor a host name")
+        format!("`{shown}` is neither the IP address of a host nor its name")
     })?;
     let own_scheme = labels_of(instance, options).find_map(|(key, value)| {
         let rest = strip_prefix(&key, &options.label_prefix)?;
@@ -105,6 +106,7 @@ fn host(address: &str) -> Option<String> {
         .and_then(|rest| rest.strip_suffix(']'));
     let bare = bare.unwrap_or(address);
     match bare.parse::<IpAddr>() {
+        Ok(ip) if !is_of_one_host(ip) => return None,
         Ok(IpAddr::V4(ip)) => return Some(ip.to_string()),
         Ok(IpAddr::V6(ip)) => return Some(in_brackets(ip)),
         Err(_) => {}
@@ -142,6 +144,9 @@ mod tests {
             ("a@b", None),
             ("evil.example/x?", None),
             ("a..b", None),
+            ("0.0.0.0", None),
+            ("::", None),
+            ("[::]", None),
         ] {
             assert_eq!(host(address).as_deref(), expected, "{address}");
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use discovery_core::address::is_of_one_host;
 use proxy_model::{ClusterId, Problem, pointer_to};
 
 use super::keys::{Entry, make_unique, without_same_address};
@@ -267,8 +268,7 @@ impl Gathering<'_> {
             let message = "the agent lists no address of 4 or 16 bytes";
             return Err(Unreachable::new("has no address", "no_address", message));
         };
-        let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-        if address.is_unspecified() || address.is_multicast() || is_broadcast {
+        if !is_of_one_host(address) {
             let message = format!("{address} is no address of one node");
             return Err(Unreachable::new(
                 format!("has the address {address}"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use discovery_core::address::is_of_one_host;
 use xds_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
 use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
 use xds_types::pb::envoy::config::core::v3::{Address, Locality, SocketAddress};
@@ -42,6 +43,10 @@ impl Live {
             for instance in instances.iter().filter(|instance| instance.is_live) {
                 let place = match instance.address.parse::<IpAddr>() {
                     Ok(_) if instance.port == 0 => Err(("no_port", "has no port".to_owned())),
+                    Ok(address) if !is_of_one_host(address) => Err((
+                        "no_ip_address",
+                        format!("is at {address}, which is no host's address"),
+                    )),
                     Ok(address) => Ok((address, instance.port)),
                     Err(_) => {
                         let address = discovery_core::text::shortened(&instance.address, 100);

@@ -45,6 +45,11 @@ fn endpoints_are_grouped_by_datacenter() {
         ),
         (&["sas=host.example:80"], &[], &["no_ip_address"]),
         (
+            &["sas=0.0.0.0:80", "sas=:::80"],
+            &[],
+            &["no_ip_address", "no_ip_address"],
+        ),
+        (
             &["sas=10.0.0.1:80", "sas=10.0.0.1:80"],
             &["sas P0 10.0.0.1:80"],
             &[],

@@ -270,6 +270,11 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());
             }
+            // Once or twice, servers were replaced. An index that goes back and forth says nothing, and never ends.
+            Moved::Backward if is_same => {
+                let due = self.idle.take();
+                self.pause = due.saturating_duration_since(Instant::now());
+            }
             Moved::Not | Moved::Forward | Moved::Backward => {}
         }
         if !is_same {

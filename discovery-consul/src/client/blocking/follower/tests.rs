@@ -233,3 +233,20 @@ async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
         assert!(started.elapsed() <= Duration::from_secs(2) + WAIT / 16);
     }
 }
+
+/// Something between the agent and us, or a broken server: it would be asked four times a second.
+#[tokio::test(start_paused = true)]
+async fn an_index_that_goes_back_and_forth_is_asked_rarely() {
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", ServiceDefinition::new("web", 80));
+    let mut web = follower(&consul.client());
+    let started = Instant::now();
+    for turn in 0..20 {
+        consul.heal();
+        consul.fail("health", Fault::Index([11, 0][turn % 2]));
+        let followed = web.next().await;
+        assert!(!matches!(followed, Followed::Failed(_)), "{followed:?}");
+    }
+    let took = started.elapsed();
+    assert!(took >= Duration::from_secs(7 * 15), "{took:?}");
+}
