@@ -57,6 +57,9 @@ pub struct ServiceOutcome {
     /// Where its status says that it is reached, as it was read; see [`Service::published`](crate::Service::published).
     #[serde(skip)]
     pub published: Option<Vec<String>>,
+    /// The UID of the service, as it was read.
+    #[serde(skip)]
+    pub uid: String,
     /// Whether the service has Kubernetes' finalizer for load balancers, as it was read.
     #[serde(skip)]
     pub has_finalizer: bool,

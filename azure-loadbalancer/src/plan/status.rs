@@ -54,6 +54,9 @@ pub(super) fn outcome(
             .subjects
             .get(index)
             .and_then(|subject| subject.service.published.clone()),
+        uid: service
+            .map(|service| service.uid.clone())
+            .unwrap_or_default(),
         has_finalizer: service.is_some_and(|service| service.has_finalizer),
         is_wanted: service.is_some_and(Service::is_wanted),
         exists: found.is_some() || leaves_anything(world, index),

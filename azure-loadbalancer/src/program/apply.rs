@@ -106,7 +106,7 @@ type Sources = (
 /// What is followed, and who writes statuses, if there is an API server that has them.
 fn sources(options: &Apply) -> Result<Sources, Failure> {
     if let Some(client) = inputs::kubernetes(&options.inputs)? {
-        let mut statuses = client.status_writer();
+        let mut statuses = client.status_writer().with_events();
         if options.finalizer {
             statuses = statuses.with_finalizers();
         }

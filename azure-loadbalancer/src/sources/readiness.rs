@@ -51,9 +51,40 @@ fn seconds_since_epoch(text: &str) -> Option<u64> {
     Some(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 }
 
+/// A time as Kubernetes writes it, from the seconds since 1970.
+#[cfg(feature = "kube")]
+pub(super) fn text_of_seconds(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March, so that the leap day is the last one; 400 of them have so many days.
+    let day = days + 719_468;
+    let (era, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..10 => (era * 400 + year, month + 3),
+        _ => (era * 400 + year + 1, month - 9),
+    };
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "kube")]
+    #[test]
+    fn times_are_written_as_they_are_read() {
+        assert_eq!(text_of_seconds(951_868_800), "2000-03-01T00:00:00Z");
+        assert_eq!(text_of_seconds(1_709_251_199), "2024-02-29T23:59:59Z");
+        for day in 0..80_000u64 {
+            let seconds = day * 86_400 + day % 86_400;
+            let text = text_of_seconds(seconds);
+            assert_eq!(seconds_since_epoch(&text), Some(seconds), "{text}");
+        }
+    }
 
     #[test]
     fn times_of_kubernetes_are_read() {

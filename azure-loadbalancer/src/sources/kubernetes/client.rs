@@ -262,6 +262,21 @@ where
         }
     }
 
+    /// Writes an event of a service.
+    pub(super) async fn write_event(
+        &self,
+        namespace: &str,
+        event: &Value,
+    ) -> Result<(), KubernetesError> {
+        let path = ["api", "v1", "namespaces", namespace, "events"];
+        let body = Bytes::from(event.to_string());
+        let url = self.url(&path, &[]);
+        let mut request = self.request(Method::POST, url, body).await?;
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(CONTENT_TYPE, json);
+        self.whole(request).await.map(drop)
+    }
+
     pub(super) fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
         let mut url = self.endpoint.clone();
         if let Ok(mut segments) = url.path_segments_mut() {

@@ -6,6 +6,7 @@
 
 mod client;
 mod event;
+mod events;
 mod lines;
 mod status;
 mod watch;

@@ -14,12 +14,16 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::client::KubernetesClient;
+use super::events::Events;
 use crate::execute::{Observer, ReconcileError, Reconciled};
 use crate::plan::{Ingress, ServiceOutcome};
 use crate::service::ServiceKey;
 
 /// Status writes at a time.
 const AT_A_TIME: usize = 8;
+
+/// Events after one reconciliation.
+const MOST_EVENTS: usize = 32;
 
 /// How soon a status that says something else again is written again: somebody else may be writing it as well, and two who do not
 /// agree are not to keep the API server busy.
@@ -35,6 +39,7 @@ pub struct StatusWriter<S> {
     client: KubernetesClient<S>,
     written: BTreeMap<ServiceKey, Written>,
     puts_finalizers: bool,
+    events: Option<Events>,
 }
 
 /// What was written last.
@@ -59,6 +64,7 @@ impl<S> StatusWriter<S> {
             client,
             written: BTreeMap::new(),
             puts_finalizers: false,
+            events: None,
         }
     }
 
@@ -67,6 +73,14 @@ impl<S> StatusWriter<S> {
     #[must_use]
     pub fn with_finalizers(mut self) -> Self {
         self.puts_finalizers = true;
+        self
+    }
+
+    /// Writes an event for a service that cannot have what it asks for, once for as long as the reason is the same, and one when it
+    /// has it. Nothing waits for them: one that cannot be written is reported and forgotten. Default: none is written.
+    #[must_use]
+    pub fn with_events(mut self) -> Self {
+        self.events = Some(Events::default());
         self
     }
 
@@ -126,6 +140,14 @@ where
                 Due::No => {}
                 Due::Now => due.push((key.clone(), outcome.ingress.clone())),
                 Due::Later => is_done = false,
+            }
+        }
+        let news = self.events.as_mut().map(|events| events.news(report));
+        for (key, event) in news.into_iter().flatten().take(MOST_EVENTS) {
+            if let Err(error) = self.client.write_event(&key.namespace, &event).await {
+                let cause = error.source().map(ToString::to_string);
+                tracing::warn!(%error, cause, service = %key, "an event is not written");
+                break;
             }
         }
         let finalizers = report.services.iter().filter_map(|(key, outcome)| {

@@ -145,7 +145,8 @@ impl tower_service::Service<Request<Bytes>> for Server {
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let mut state = self.state.lock();
         let (parts, body) = request.into_parts();
-        if parts.method == Method::PATCH {
+        // Events are written by the same ones, and answered in the same way.
+        if parts.method == Method::PATCH || parts.method == Method::POST {
             let patch = (parts.uri.path().to_owned(), body.clone());
             state.patches.push(patch);
             if state.answers.is_empty() || !state.to_patches.is_empty() {

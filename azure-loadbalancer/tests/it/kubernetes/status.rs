@@ -83,6 +83,43 @@ async fn a_service_that_is_still_reached_keeps_its_status() {
     following.abort();
 }
 
+/// What keeps a service from having what it asks for is an event of it, once, and no reason to try everything again.
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_is_an_event() {
+    let server = Server::default();
+    let mut wrong = balanced("web", "LoadBalancer", 1);
+    wrong["metadata"]["annotations"] =
+        json!({ "service.beta.kubernetes.io/azure-load-balancer-internal": "True" });
+    server.answer(200, &list(&[wrong], 1, ""));
+    let events = server.stream();
+    server.answer_patch(403, &error(403, "not yours"));
+    let client = server.client();
+    let following = tokio::spawn(async move {
+        let mut statuses = client.status_writer().with_events();
+        let mut services = client.services();
+        let (_, mut nodes) = memory(Vec::new());
+        let mut pace = FollowOptions::default();
+        pace.resync = Duration::from_secs(20);
+        follow(&executor(), &mut services, &mut nodes, &pace, &mut statuses).await;
+    });
+    let written = || {
+        let all = server.patches().into_iter();
+        let events = all.filter(|(path, _)| path == "/api/v1/namespaces/shop/events");
+        let reasons = events.map(|(_, body)| {
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["involvedObject"]["name"], "web");
+            body["reason"].as_str().unwrap().to_owned()
+        });
+        reasons.collect::<Vec<_>>()
+    };
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(written(), ["SyncLoadBalancerFailed"]);
+    events.send(&event("MODIFIED", &balanced("web", "LoadBalancer", 2)));
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(written(), ["EnsuredLoadBalancer"]);
+    following.abort();
+}
+
 /// The patches of finalizers that were sent: whether it comes.
 fn finalizers(server: &Server) -> Vec<bool> {
     let all = server.patches().into_iter();
