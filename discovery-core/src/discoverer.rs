@@ -107,7 +107,7 @@ pub trait Discoverer: Send + Sync {
     /// Returns whether the next [`discover`](Self::discover) would look at just these; if so, the runner calls it now.
     ///
     /// For a source that is not told of changes at once, and may have missed one: a primary that has moved, instances that
-    /// were started again elsewhere. Such a source remembers the names, and reads these services anew instead of believing
+    /// were started again elsewhere. Such a source remembers the names, and reads these services again instead of believing
     /// what it knows. The default is to ignore it, which is right for a source with live events.
     ///
     /// The runner limits how often this is called: for one service at once, then each second, and more rarely the longer
