@@ -5,7 +5,8 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::hint::black_box;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -18,6 +19,10 @@ mod tests {
         let line = status.lines().find(|line| line.starts_with("VmRSS:"));
         let number = line.unwrap().split_whitespace().nth(1);
         number.unwrap().parse().unwrap()
+    }
+
+    fn pause(millis: u64) {
+        thread::park_timeout(Duration::from_millis(millis));
     }
 
     /// What clients take that do not read: buffers of 64 KiB, others of all sizes beside them, and few that stay.
@@ -48,20 +53,20 @@ mod tests {
                     let mut kept = Vec::new();
                     for _ in 0..10 {
                         wave(&mut kept, &peak);
-                        thread::sleep(Duration::from_millis(20));
+                        pause(20);
                     }
                     busy.fetch_sub(1, SeqCst);
                     // A worker goes on with little.
                     while busy.load(SeqCst) < THREADS {
                         drop(black_box(vec![1_u8; fastrand::usize(64..9000)]));
-                        thread::sleep(Duration::from_millis(10));
+                        pause(10);
                     }
                 });
             }
             while busy.load(SeqCst) > 0 {
-                thread::sleep(Duration::from_millis(10));
+                pause(10);
             }
-            thread::sleep(Duration::from_secs(1));
+            pause(1000);
             let left = resident();
             busy.store(THREADS, SeqCst);
             left
