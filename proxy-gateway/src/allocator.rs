@@ -66,9 +66,9 @@ mod tests {
             while busy.load(SeqCst) > 0 {
                 pause(10);
             }
-            // It waits for a second, and for something to do.
+            // The allocator waits for a second, and for the threads to ask it for enough.
             let enough = begin + (peak.load(SeqCst) - begin) / 2;
-            for _ in 0..150 {
+            for _ in 0..400 {
                 if resident() < enough {
                     break;
                 }
