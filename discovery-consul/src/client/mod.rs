@@ -102,14 +102,15 @@ impl ConsulClient {
         ClientBuilder::new(options)
     }
 
-    /// Waits until the file with the token is another one than the one that was read last: the time to ask again after a
-    /// refusal. Never returns without a [file](ConsulOptions::token_file).
+    /// Waits until the file with the token is not the one any more that had been read last when this was called. Called
+    /// before a question, it tells when to ask again after a refusal. Never returns without a
+    /// [file](ConsulOptions::token_file).
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn token_changed(&self) {
-        self.shared.tokens.changed().await;
+    pub fn token_changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.shared.tokens.changed()
     }
 
     /// Where the agent is, as a URL.

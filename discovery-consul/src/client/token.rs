@@ -95,17 +95,26 @@ impl Tokens {
         }
     }
 
-    /// Returns when the file with the token is another one than the one that was read last, which is looked at each second.
-    /// Never returns without a file.
-    pub(super) async fn changed(&self) {
-        let Self::File(file) = self else {
-            return std::future::pending().await;
+    /// Returns when the file with the token is not the one any more that had been read last when this was called. The file
+    /// is looked at each second. Never returns without a file.
+    pub(super) fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let file = match self {
+            Self::File(file) => Some(Arc::clone(file)),
+            Self::None | Self::Fixed(_) => None,
         };
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let looking = Arc::clone(file);
-            if let Ok(true) = tokio::task::spawn_blocking(move || looking.is_another()).await {
-                return;
+        // Not what is read later: another question may have read the new file before this one looks.
+        let known = file.as_ref().and_then(|file| file.version_read());
+        async move {
+            let Some(file) = file else {
+                return std::future::pending().await;
+            };
+            loop {
+                let looking = Arc::clone(&file);
+                let look = tokio::task::spawn_blocking(move || looking.is_other_than(known));
+                if let Ok(true) = look.await {
+                    return;
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
             }
         }
     }
@@ -129,11 +138,14 @@ pub(super) struct TokenFile {
 }
 
 /// What was read, and of which state of the file; `None`: of one that does not count any more.
+/// The length of a file and the time of its last change.
+type Version = (u64, Option<SystemTime>);
+
 #[derive(Debug)]
 struct Found {
-    version: Option<(u64, Option<SystemTime>)>,
+    version: Option<Version>,
     /// The state of the file when the token was read.
-    read: (u64, Option<SystemTime>),
+    read: Version,
     token: Token,
 }
 
@@ -170,7 +182,7 @@ impl TokenFile {
     }
 
     /// The token, unless the file is as it was.
-    fn read(&self, known: Option<(u64, Option<SystemTime>)>) -> io::Result<Option<Found>> {
+    fn read(&self, known: Option<Version>) -> io::Result<Option<Found>> {
         const LONGEST: u64 = 64 * 1024 + 1;
         let file = File::open(&self.path)?;
         let version = version_of(&file.metadata()?);
@@ -187,9 +199,13 @@ impl TokenFile {
         }))
     }
 
-    /// Whether the file can be read, and is not as it was when the token was read.
-    fn is_another(&self) -> bool {
-        let known = self.last.lock().as_ref().map(|found| found.read);
+    /// The state of the file when its token was read last.
+    fn version_read(&self) -> Option<Version> {
+        self.last.lock().as_ref().map(|found| found.read)
+    }
+
+    /// Whether the file is there, and not in this state.
+    fn is_other_than(&self, known: Option<Version>) -> bool {
         let now = std::fs::metadata(&self.path).map(|file| version_of(&file));
         now.is_ok_and(|now| known != Some(now))
     }
@@ -209,7 +225,7 @@ impl TokenFile {
     }
 }
 
-fn version_of(file: &Metadata) -> (u64, Option<SystemTime>) {
+fn version_of(file: &Metadata) -> Version {
     (file.len(), file.modified().ok())
 }
 
@@ -274,7 +290,18 @@ mod tests {
         tokens.refused();
         let soon = Duration::from_millis(2_500);
         assert!(tokio::time::timeout(soon, tokens.changed()).await.is_err());
-        noticed(&|| std::fs::write(&path, "the second").unwrap()).await;
+        noticed(&|| std::fs::write(&path, "the-second").unwrap()).await;
+        // Another question reads the new file before this one looks.
+        tokens.current().await.unwrap();
+        let waiting = tokens.changed();
+        std::fs::write(&path, "the-third-one").unwrap();
+        assert_eq!(
+            tokens.current().await.unwrap(),
+            Some(token("the-third-one"))
+        );
+        tokio::time::timeout(Duration::from_secs(30), waiting)
+            .await
+            .unwrap();
         let fixed = Tokens::Fixed(token("x"));
         assert!(tokio::time::timeout(soon, fixed.changed()).await.is_err());
     }

@@ -86,10 +86,7 @@ pub(super) async fn follow(
         let (client, key) = (client.clone(), key.clone());
         async move { client.kv_get(&key, &query).await }.boxed()
     })
-    .woken_by(move || {
-        let token = token.clone();
-        async move { token.token_changed().await }
-    });
+    .woken_by(move || token.token_changed());
     let mut defaults = Defaults::default();
     loop {
         match follower.next().await {

@@ -97,10 +97,6 @@ pub(super) async fn watch(watching: Watching, published: watch::Sender<Arc<Datac
     }
 }
 
-async fn token_changed(client: ConsulClient) {
-    client.token_changed().await;
-}
-
 fn follow_services(watching: &Watching) -> BoxStream<'static, Followed<ServiceTags>> {
     let client = watching.client.clone();
     let token = watching.client.clone();
@@ -118,7 +114,7 @@ fn follow_services(watching: &Watching) -> BoxStream<'static, Followed<ServiceTa
             }
         },
     )
-    .woken_by(move || token_changed(token.clone()));
+    .woken_by(move || token.token_changed());
     followed(follower)
 }
 
@@ -139,7 +135,7 @@ fn follow_checks(watching: &Watching) -> BoxStream<'static, Followed<Vec<Check>>
             }
         },
     )
-    .woken_by(move || token_changed(token.clone()));
+    .woken_by(move || token.token_changed());
     followed(follower)
 }
 

@@ -193,6 +193,7 @@ impl AllWatching {
         }
         let mut failures = 0_u32;
         loop {
+            let token_changed = self.client.token_changed();
             let error = match self.client.agent_self().await {
                 Ok(agent) => return agent.datacenter.into(),
                 Err(error) => error,
@@ -216,7 +217,7 @@ impl AllWatching {
             self.publish();
             tokio::select! {
                 () = sleep(wait) => {}
-                () = self.client.token_changed(), if is_refused => {}
+                () = token_changed, if is_refused => {}
             }
         }
     }

@@ -49,7 +49,6 @@ struct Counts {
     sources: usize,
     sources_failing: usize,
     sources_in_part: usize,
-    routes_refused: usize,
     errors: usize,
     warnings: usize,
 }
@@ -71,7 +70,6 @@ pub(super) fn of(admin: &Inner) -> Overview {
     let (ready, waiting_for) = admin.readiness_of_sources();
     let mut counts = count(&clusters);
     counts.routes = routes.len();
-    counts.routes_refused = routes.iter().filter(|r| r.refused.is_some()).count();
     counts.sources_in_part = admin.sources_in_part();
     for (_, state) in admin.provider_states() {
         counts.sources += 1;
@@ -255,13 +253,6 @@ fn judge(
             "sources answer in part, older answers stand in for the rest",
         ));
     }
-    if counts.routes_refused > 0 {
-        trouble.push(some(
-            counts.routes_refused,
-            "route rejects all its requests",
-            "routes reject all their requests",
-        ));
-    }
     if counts.errors > 0 {
         trouble.push(some(
             counts.errors,
@@ -342,14 +333,17 @@ mod tests {
 
         let partial = Counts {
             sources_in_part: 1,
-            routes_refused: 1,
             ..warned
         };
-        let (verdict, sentence) = judge(&partial, &Trouble::default(), true, &[]);
+        let sealed = Trouble {
+            refused: vec!["sealed".to_owned()],
+            ..Trouble::default()
+        };
+        let (verdict, sentence) = judge(&partial, &sealed, true, &[]);
         assert_eq!(verdict, Verdict::Degraded);
         assert_eq!(
             sentence,
-            "1 source answers in part, older answers stand in for the rest; 1 route rejects all its requests."
+            "Refusing every request: sealed; 1 source answers in part, older answers stand in for the rest."
         );
 
         let ill = Counts {

@@ -128,7 +128,7 @@ const BAD: &[(&str, &str, &str)] = &[
     (
         "application_types = [{ name = \"T\", service_types.W = { placement_constraints = \"(\" } }]",
         "application_types[0].service_types.W.placement_constraints",
-        "comparison",
+        "parentheses",
     ),
     (
         "application_types = [{ name = \"T\", service_types.W = { endpoints.http = { path = \"x\" } } }]",

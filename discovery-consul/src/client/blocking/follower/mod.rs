@@ -137,7 +137,7 @@ pub enum Followed<T> {
     Failed(ConsulError),
 }
 
-type Woken = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+type Wake = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 type Asked<T> = Pin<Box<dyn Future<Output = Result<Answer<T>, ConsulError>> + Send>>;
 
@@ -170,10 +170,10 @@ pub struct Follower<T> {
     idle: Pace,
     /// How long to wait before the next query.
     pause: Duration,
-    /// Ends the pause after a refusal.
-    woken: Option<Woken>,
-    /// Whether the pause is one after a refusal.
-    is_refused: bool,
+    /// Makes what ends the pause after a refusal.
+    woken: Option<Box<dyn Fn() -> Wake + Send + Sync>>,
+    /// Ends the present pause, which is one after a refusal.
+    wake: Option<Wake>,
     failures: u32,
     /// Whether the next answer is the first after the beginning, a failure, or a step back.
     is_anew: bool,
@@ -197,7 +197,7 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
             last: None,
             pause: Duration::ZERO,
             woken: None,
-            is_refused: false,
+            wake: None,
             failures: 0,
             is_anew: true,
         }
@@ -210,8 +210,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
     /// When it is dropped the query is given up; the next call makes it again, and no news is lost.
     pub async fn next(&mut self) -> Followed<T> {
         let woken = async {
-            match self.woken.as_ref().filter(|_| self.is_refused) {
-                Some(woken) => woken().await,
+            match &mut self.wake {
+                Some(wake) => wake.await,
                 None => std::future::pending().await,
             }
         };
@@ -220,8 +220,10 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
             () = woken => {}
         }
         self.pause = Duration::ZERO;
-        self.is_refused = false;
+        self.wake = None;
         self.pace.wait().await;
+        // Made before the question: what changes while it is on its way counts.
+        let wake = self.woken.as_ref().map(|woken| woken());
         let started = Instant::now();
         let index = self.index.get();
         let query = self.query.clone().blocking(index, self.options.wait);
@@ -237,13 +239,14 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
                 self.is_anew |= self.index.get() == 0;
                 self.failures = self.failures.saturating_add(1);
                 self.pause = self.options.wait_after(&error, self.failures);
-                self.is_refused = error.retry() == Retry::Slowly;
+                self.wake = wake.filter(|_| error.retry() == Retry::Slowly);
                 Followed::Failed(error)
             }
         }
     }
 
-    /// Ends the pause after a refusal when this returns: [`ConsulClient::token_changed`](crate::client::ConsulClient::token_changed).
+    /// Ends the pause after a refusal when the future returns that `wake` makes before each question:
+    /// [`ConsulClient::token_changed`](crate::client::ConsulClient::token_changed).
     #[must_use]
     pub fn woken_by<W, F>(mut self, wake: W) -> Self
     where
