@@ -21,6 +21,7 @@ const TOOLS: &[&str] = &[
     "cargo-deny",
     "kubectl",
     "kubernetes-validate",
+    "buildah",
 ];
 
 #[derive(clap::Args)]
@@ -99,6 +100,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.run("examples", || examples::run(&workspace, required));
         steps.run("packaging", || packaging::step(&workspace, required));
         options.done_with(Leftover::Debug, target)?;
+        steps.run("image", || packaging::image_step(&workspace, required));
         // What is measured, in the build that users make.
         steps.run("gate", || bench::gate::step(&workspace, required));
     }

@@ -100,8 +100,8 @@ pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outco
     Ok(checks.outcome(required))
 }
 
-/// The static program, and the image with nothing else, built and run.
-fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+/// The static program, and the image with nothing else, built and run, as a step of `cargo xtask ci`.
+pub(crate) fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let mut checks = Checks::default();
     let Some(buildah) = peers::find(workspace, "buildah") else {
         checks.missing.push("buildah");
@@ -113,10 +113,11 @@ fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
             "the image is tried in a changed root, which takes root; IT IS NOT BUILT".to_owned();
         return Ok(Outcome::Skipped { why });
     }
-    // Whether the program is static and the image complete does not depend on optimisation across crates.
+    // Whether the program is static and the image complete does not depend on optimisation.
     let build = Invocation::new("packaging/release.sh")
         .arg("--no-sbom")
         .env("CARGO_PROFILE_DIST_LTO", "false")
+        .env("CARGO_PROFILE_DIST_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
     println!("{build}");
     if !build.show(BUILD_LIMIT)?.is_success() {
