@@ -254,15 +254,16 @@ impl Gateway {
     }
 
     async fn ready(&self) -> Arc<MergedState> {
-        let state = self.merged.ready().await;
-        // The proxy sees the snapshot a moment after the merge has it.
+        self.merged.ready().await;
+        // The proxy sees a snapshot a moment after the merge has it, and may skip one that is replaced at once.
         let mut generations = self.proxy.generations();
-        while self.proxy.snapshot().revision() != state.snapshot.revision() {
-            if generations.changed().await.is_err() {
-                break;
+        loop {
+            let state = self.merged.state();
+            let is_seen = self.proxy.snapshot().revision() == state.snapshot.revision();
+            if is_seen || generations.changed().await.is_err() {
+                return state;
             }
         }
-        state
     }
 
     /// Says that it is not ready any more, and goes on for a moment so that load balancers can notice; then stops taking

@@ -88,5 +88,7 @@ impl Failing {
 }
 
 fn recent_requests(live: &DestinationState) -> u64 {
-    live.traffic().recent(RECENT, live.metrics().requests())
+    let begun = live.traffic().recent(RECENT, live.metrics().requests());
+    // Tunnels and streams that began long ago and go on have not failed.
+    begun.max(u64::from(live.in_flight()))
 }

@@ -43,7 +43,8 @@ impl ConnectError {
     /// Whether it says something of the destination, and not only of the proxy's own settings or load.
     pub(super) fn is_of_destination(&self) -> bool {
         match self {
-            Self::Resolve(_) | Self::Open(_) | Self::TimedOut => true,
+            Self::Open(error) => !is_of_machine(error),
+            Self::Resolve(_) | Self::TimedOut => true,
             #[cfg(feature = "tls")]
             Self::Tls(_) | Self::NoHttp2 => true,
             #[cfg(feature = "tls")]
@@ -53,6 +54,17 @@ impl ConnectError {
             Self::Saturated | Self::Unsupported(_) => false,
         }
     }
+}
+
+/// Whether an error says that this machine has run out of descriptors, ports or memory.
+fn is_of_machine(error: &io::Error) -> bool {
+    // ENFILE and EMFILE.
+    const FILES: [i32; 2] = [23, 24];
+    let kinds = [io::ErrorKind::AddrNotAvailable, io::ErrorKind::OutOfMemory];
+    kinds.contains(&error.kind())
+        || error
+            .raw_os_error()
+            .is_some_and(|code| FILES.contains(&code))
 }
 
 /// Why an exchange over a connection failed.
@@ -159,5 +171,19 @@ impl SendError {
             sent,
             came,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_machine_lacks_says_nothing_of_destinations() {
+        let open = |error: io::Error| ConnectError::Open(Arc::new(error)).is_of_destination();
+        assert!(open(io::ErrorKind::ConnectionRefused.into()));
+        assert!(open(io::ErrorKind::HostUnreachable.into()));
+        assert!(!open(io::ErrorKind::AddrNotAvailable.into()));
+        assert!(!open(io::Error::from_raw_os_error(24)));
     }
 }
