@@ -16,8 +16,9 @@ const REGISTRIES: [(&str, &str); 7] = [
 ];
 
 /// Written by package clients, which put their registry into it.
-const LOCK_FILES: [&str; 3] = [
+const LOCK_FILES: [&str; 4] = [
     "Cargo.lock",
+    "fuzz/Cargo.lock",
     "benches/competitors/axum-reverse-proxy/Cargo.lock",
     "benches/competitors/pingora/Cargo.lock",
 ];
