@@ -340,8 +340,12 @@ fn copied(head: &HttpHead<'_>, copy: &HeaderCopy) -> HeaderMap {
         }
         HeaderCopy::Only(names) => {
             let mut some = head.headers().clone();
+            headers::strip_named(&mut some);
             retain(&mut some, names);
             headers::strip_framing(&mut some);
+            if some.remove(TE).is_some() && headers::accepts_trailers(head.headers()) {
+                some.insert(TE, HeaderValue::from_static("trailers"));
+            }
             some
         }
     };
