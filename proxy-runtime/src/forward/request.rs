@@ -298,7 +298,7 @@ fn target(
     // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
     if path == "*" && *head.method_value() != Method::OPTIONS {
         return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
+            ForwardErrorKind::RequestRejected,
             StatusCode::BAD_REQUEST,
         ));
     }
