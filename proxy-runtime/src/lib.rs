@@ -1,4 +1,28 @@
 #![doc = include_str!("../README.md")]
+//!
+//! # Layers
+//!
+//! For those who work on the crate: a module names only modules of lower layers, tests aside. A test of the workspace,
+//! `module_direction`, holds it.
+//!
+//! 1. `connection`, `contain`, `spare`, `support`: what knows nothing of requests
+//! 2. `http1`, `stream`: what knows nothing of a proxy
+//! 3. `observe`: counters
+//! 4. `loop_guard`, `health`
+//! 5. `balance`
+//! 6. `upstream`: connections to destinations
+//! 7. `filter`, `layer`: code of the program around routes
+//! 8. `transform`
+//! 9. `extensions`
+//! 10. `state`
+//! 11. `exchange`: what is the same of each exchange with a destination
+//! 12. `proxy`
+//! 13. `status`
+//! 14. `forward`: the typed lane
+//! 15. `explain`
+//! 16. `server`: listeners and connections of clients
+//! 17. `engine`: the raw lane
+//! 18. `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
