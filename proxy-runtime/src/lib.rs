@@ -7,22 +7,23 @@
 //!
 //! 1. `connection`, `contain`, `spare`, `support`: what knows nothing of requests
 //! 2. `http1`, `stream`: what knows nothing of a proxy
-//! 3. `observe`: counters
-//! 4. `loop_guard`, `health`
-//! 5. `balance`
-//! 6. `upstream`: connections to destinations
-//! 7. `filter`, `layer`: code of the program around routes
-//! 8. `transform`
-//! 9. `extensions`
-//! 10. `state`
-//! 11. `exchange`: what is the same of each exchange with a destination
-//! 12. `proxy`
-//! 13. `status`
-//! 14. `forward`: the typed lane
-//! 15. `explain`
-//! 16. `server`: listeners and connections of clients
-//! 17. `engine`: the raw lane
-//! 18. `admin`
+//! 3. `error`: what goes wrong with requests
+//! 4. `observe`: counters
+//! 5. `loop_guard`, `health`
+//! 6. `balance`
+//! 7. `upstream`: connections to destinations
+//! 8. `filter`, `layer`: code of the program around routes
+//! 9. `transform`
+//! 10. `extensions`
+//! 11. `state`
+//! 12. `exchange`: what is the same of each exchange with a destination
+//! 13. `proxy`
+//! 14. `status`
+//! 15. `forward`: the typed lane
+//! 16. `explain`
+//! 17. `server`: listeners and connections of clients
+//! 18. `engine`: the raw lane
+//! 19. `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
@@ -31,6 +32,7 @@ mod connection;
 mod contain;
 #[cfg(feature = "server")]
 mod engine;
+mod error;
 mod exchange;
 pub mod explain;
 mod extensions;
@@ -58,7 +60,8 @@ pub use http;
 pub use proxy_model;
 
 pub use self::connection::ConnectionInfo;
-pub use self::forward::{ForwardError, ForwardErrorKind, ProxyBody, Side};
+pub use self::error::{ForwardError, ForwardErrorKind, Side};
+pub use self::forward::ProxyBody;
 pub use self::proxy::{Driver, Proxy, ProxyBuilder, ProxyService};
 pub use self::support::unsupported;
 

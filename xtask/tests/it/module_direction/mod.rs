@@ -37,7 +37,6 @@ struct Debt {
 const DEBT: Debt = Debt {
     pairs: &[
         ("balance", "state"),
-        ("exchange", "forward"),
         ("exchange", "proxy"),
         ("explain", "server"),
         ("extensions", "forward"),
@@ -53,7 +52,6 @@ const DEBT: Debt = Debt {
         ("layer", "proxy"),
         ("layer", "state"),
         ("loop_guard", "engine"),
-        ("observe", "forward"),
         ("observe", "health"),
         ("observe", "loop_guard"),
         ("observe", "proxy"),
@@ -65,7 +63,6 @@ const DEBT: Debt = Debt {
         ("server", "engine"),
         ("state", "engine"),
         ("state", "status"),
-        ("status", "forward"),
         ("transform", "forward"),
         ("upstream", "exchange"),
         ("upstream", "forward"),
