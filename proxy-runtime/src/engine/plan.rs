@@ -255,7 +255,7 @@ impl HeadPlan {
             imitations.extend(self.imitations(written));
         }
         let route = self.request.iter();
-        let route = route.map(|operation| operation.for_request(&values, |told| part(told)));
+        let route = route.map(|operation| operation.for_request(&values, &part));
         if edits.is_none() && imitations.is_empty() {
             return with_slice(route, write);
         }
@@ -356,10 +356,10 @@ impl RequestOperation {
     /// The operation for a request for which the plan computed `values`, and of which `part` tells the parts of where it came
     /// from, as far as they are known.
     #[inline]
-    fn for_request<'o>(
+    fn for_request<'o, 'p: 'o>(
         &'o self,
         values: &'o [Option<HeaderValue>],
-        part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'o>>,
+        part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'p>>,
     ) -> FieldOperation<'o> {
         let computed = |number: usize| values.get(number).and_then(Option::as_ref).map(known);
         match self {
@@ -508,7 +508,7 @@ fn request_operation(
             match told.action() {
                 ForwardedAction::Remove => RequestOperation::Remove(name),
                 action => {
-                    let number = compute(Computed::Forwarded(told.clone()));
+                    let number = compute(Computed::Forwarded(*told));
                     match action {
                         ForwardedAction::Append => {
                             RequestOperation::Computed(name, number, SetOrAppend::Append)
