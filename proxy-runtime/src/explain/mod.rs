@@ -28,8 +28,9 @@ use self::partition::explained_partition;
 #[cfg(feature = "server")]
 pub use self::request::{Asked, request_from_text};
 use crate::connection::ConnectionInfo;
+use crate::error::ForwardError;
 use crate::exchange::body_limit_of;
-use crate::forward::{BodyKind, ForwardError, HttpHead, OutgoingHead, check_head};
+use crate::forward::{BodyKind, HttpHead, OutgoingHead, check_head};
 use crate::health::Health;
 use crate::loop_guard::LoopGuard;
 use crate::state::{Assessment, Generation, Nowhere, RouteState, assess};

@@ -272,7 +272,7 @@ impl HeadEdits {
     }
 
     /// The fields that were written and not taken back, in order.
-    pub(super) fn written(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields
             .iter()
             .enumerate()

@@ -4,9 +4,9 @@ use http::{Response, StatusCode, response};
 use proxy_model::transform::Transforms;
 
 use super::body::ProxyBody;
-use super::error::ForwardError;
 use super::head::HttpHead;
 use super::response as answer;
+use crate::error::ForwardError;
 use crate::filter::{FilterContext, Filters, HeadEdits, Reply, RequestEdit, ResponseEdit, Verdict};
 use crate::transform::apply_to_own_response;
 

@@ -51,7 +51,6 @@ mod continuation;
 #[cfg(feature = "server")]
 mod direct;
 mod download;
-mod error;
 mod filtering;
 mod found;
 mod handshake;
@@ -86,7 +85,7 @@ mod websocket;
 pub(crate) use self::alarm::Alarm;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub(crate) use self::continuation::Continuation;
-pub use self::error::{ForwardError, ForwardErrorKind, Side};
+
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;
 pub(crate) use self::found::FoundRoute;

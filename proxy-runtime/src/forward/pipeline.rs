@@ -16,7 +16,6 @@ use super::body::ProxyBody;
 #[cfg(feature = "server")]
 use super::direct::Direct;
 use super::download::Download;
-use super::error::{ForwardError, ForwardErrorKind};
 use super::filtering::Filtering;
 use super::found::FoundRoute;
 use super::handshake::Handshake;
@@ -34,6 +33,7 @@ use super::upgrade::{Agreed, Upgrade};
 #[cfg(feature = "server")]
 use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{End, Stage, body_limit};
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters, HeadEdits};

@@ -11,11 +11,11 @@ use proxy_model::config::HttpVersion;
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_query};
 
-use super::error::{ForwardError, ForwardErrorKind};
 use super::head::HttpHead;
 use super::headers;
 #[cfg(feature = "http2")]
 use super::headers::take_apart_if_long;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::HeadEdits;
 use crate::http1::{ClassSet, FieldClass};
 use crate::loop_guard::{CDN_LOOP, LoopGuard};
@@ -340,8 +340,12 @@ fn copied(head: &HttpHead<'_>, copy: &HeaderCopy) -> HeaderMap {
         }
         HeaderCopy::Only(names) => {
             let mut some = head.headers().clone();
+            headers::strip_named(&mut some);
             retain(&mut some, names);
             headers::strip_framing(&mut some);
+            if some.remove(TE).is_some() && headers::accepts_trailers(head.headers()) {
+                some.insert(TE, HeaderValue::from_static("trailers"));
+            }
             some
         }
     };

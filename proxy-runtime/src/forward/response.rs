@@ -9,10 +9,10 @@ use proxy_model::compiled::RouteIndex;
 use proxy_model::transform::{HeaderCopy, Transforms};
 
 use super::body::ProxyBody;
-use super::error::ForwardError;
 use super::headers;
 use super::request::parse_length;
 use super::websocket;
+use crate::error::ForwardError;
 use crate::filter::HeadEdits;
 use crate::state::Generation;
 use crate::transform::{apply_to_response, apply_to_trailers};

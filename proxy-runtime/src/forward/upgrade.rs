@@ -17,11 +17,11 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
 
-use super::error::ForwardErrorKind;
 use super::headers;
 use super::open_account::OpenAccount;
 use super::shared_progress::SharedProgress;
 use super::timeout::IdleTimer;
+use crate::error::ForwardErrorKind;
 use crate::observe::targets;
 use crate::upstream::{Lease, Switching};
 

@@ -11,7 +11,7 @@ use super::histogram::{Histogram, HistogramCounts, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::loop_guard::LoopTally;
 use crate::status::Traffic;
 

@@ -9,5 +9,6 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
+pub(crate) use self::forwarded::Origin;
+pub(crate) use self::request::{Outgoing, append, apply_to_request, is_imitation, retain};
 pub(crate) use self::response::{apply_to_own_response, apply_to_response, apply_to_trailers};
