@@ -5,13 +5,13 @@ use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
 
-use super::plan::{HeadPlan, HostRule, RequestOperation, known, with_slice};
 use super::readdress::{host_of, names_destination};
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::http1::{
     Changes, ClassSet, Field, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest,
     RequestRewrite, RequestView, write_changed_request, write_request,
 };
+use crate::transform::{HeadPlan, HostRule, RequestOperation, known, with_slice};
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use proxy_model::matching::RequestHost;
 use proxy_model::transform::{Forwarded, NodeFormat, NodeName, NodePort, XForwardedPart};
 
 use crate::connection::ConnectionInfo;
-use crate::forward::HttpHead;
+use crate::head::HttpHead;
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]

@@ -11,27 +11,27 @@ use proxy_model::transform::{
 };
 
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
-use crate::loop_guard::LoopGuard;
+use crate::transform::LoopGuard;
 
 /// What most routes get along with.
 const FEW_OPERATIONS: usize = 8;
 
 /// The most changes of one head that are made on bytes. Routes with more take the typed lane.
-pub(super) const MOST_OPERATIONS: usize = 24;
+pub(crate) const MOST_OPERATIONS: usize = 24;
 
 /// What a route does to heads, as operations on bytes. Made when a configuration is compiled.
 #[derive(Debug)]
 pub(crate) struct HeadPlan {
-    pub(super) host: HostRule,
-    pub(super) request_copy: CopyRule,
-    pub(super) request: Box<[RequestOperation]>,
+    pub(crate) host: HostRule,
+    pub(crate) request_copy: CopyRule,
+    pub(crate) request: Box<[RequestOperation]>,
     /// The classes of names whose lines these leave out, if they can be made one by one while a head is written: none leaves
     /// out what one before it writes.
-    pub(super) request_removed: Option<ClassSet>,
-    pub(super) response_copy: CopyRule,
-    pub(super) response: Box<[ResponseOperation]>,
+    pub(crate) request_removed: Option<ClassSet>,
+    pub(crate) response_copy: CopyRule,
+    pub(crate) response: Box<[ResponseOperation]>,
     /// Method, path or query may change.
-    pub(super) rewrites_target: bool,
+    pub(crate) rewrites_target: bool,
     /// Requests get fields that the route names.
     writes_fields: bool,
     /// What the guard against loops adds to requests.
@@ -40,7 +40,7 @@ pub(crate) struct HeadPlan {
 
 /// Which `Host` a destination gets.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum HostRule {
+pub(crate) enum HostRule {
     /// The client's.
     Original,
     /// Its own.
@@ -53,7 +53,7 @@ pub(super) enum HostRule {
 
 /// Which fields are sent on.
 #[derive(Debug)]
-pub(super) enum CopyRule {
+pub(crate) enum CopyRule {
     All,
     None,
     Only(Box<[FieldName]>),
@@ -61,7 +61,7 @@ pub(super) enum CopyRule {
 
 /// One change of a request's fields.
 #[derive(Debug)]
-pub(super) enum RequestOperation {
+pub(crate) enum RequestOperation {
     Remove(FieldName),
     Write(FieldName, HeaderValue, SetOrAppend),
     /// A part of where the request came from. What is not known and to be set is removed: it is not to be believed.
@@ -70,7 +70,7 @@ pub(super) enum RequestOperation {
 
 /// One change of a response's fields.
 #[derive(Debug)]
-pub(super) struct ResponseOperation {
+pub(crate) struct ResponseOperation {
     condition: ResponseCondition,
     name: FieldName,
     header: HeaderName,
@@ -135,7 +135,7 @@ impl HeadPlan {
     /// Whether responses have the fields that they came with, but for those of a connection.
     #[cfg(feature = "http2")]
     #[inline]
-    pub(super) fn keeps_responses(&self) -> bool {
+    pub(crate) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
     }
 
@@ -148,14 +148,14 @@ impl HeadPlan {
 
     /// What the guard against loops adds to requests: a line with the CRLF in front of it, or nothing.
     #[inline]
-    pub(super) fn loop_line(&self) -> &[u8] {
+    pub(crate) fn loop_line(&self) -> &[u8] {
         self.loop_line.as_deref().unwrap_or_default()
     }
 
     /// Calls `write` with the operations for a request of which `part` tells the parts of where it came from, as far as they
     /// are known.
     #[inline]
-    pub(super) fn for_request<'a>(
+    pub(crate) fn for_request<'a>(
         &'a self,
         part: impl Fn(XForwardedPart) -> Option<FieldValue<'a>>,
         write: impl FnOnce(&[FieldOperation<'a>]),
@@ -183,7 +183,7 @@ impl HeadPlan {
 
 impl CopyRule {
     #[inline]
-    pub(super) fn copied(&self) -> Copied<'_> {
+    pub(crate) fn copied(&self) -> Copied<'_> {
         match self {
             Self::All => Copied::All,
             Self::None => Copied::None,
@@ -195,7 +195,7 @@ impl CopyRule {
 impl ResponseOperation {
     /// The operation for this status.
     #[inline]
-    pub(super) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
+    pub(crate) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
         match &self.value {
             _ if !self.condition.holds(status) => FieldOperation::Nothing,
             None => FieldOperation::Remove(&self.name),
@@ -207,7 +207,7 @@ impl ResponseOperation {
 
 impl ResponseOperation {
     /// Makes the change to fields in `http` types, if it is one for this status.
-    pub(super) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
+    pub(crate) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
         if !self.condition.holds(status) {
             return;
         }
@@ -226,7 +226,7 @@ impl ResponseOperation {
 
     /// Takes away what the route takes away from responses of this status, and adds nothing.
     #[cfg(feature = "http2")]
-    pub(super) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
+    pub(crate) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
         if self.removal(status).is_some() {
             fields.remove(&self.header);
         }
@@ -236,7 +236,7 @@ impl ResponseOperation {
 impl RequestOperation {
     /// The name whose lines it leaves out.
     #[inline]
-    pub(super) fn removed(&self) -> Option<&FieldName> {
+    pub(crate) fn removed(&self) -> Option<&FieldName> {
         match self {
             Self::Remove(name)
             | Self::Write(name, _, SetOrAppend::Set)
@@ -255,7 +255,7 @@ impl RequestOperation {
 
     /// The operation for a request of which `part` tells the parts of where it came from, as far as they are known.
     #[inline]
-    pub(super) fn for_request<'a>(
+    pub(crate) fn for_request<'a>(
         &'a self,
         part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'a>>,
     ) -> FieldOperation<'a> {
@@ -300,14 +300,14 @@ fn written<'a>(
 
 impl ResponseOperation {
     /// The operation for this status, if it takes something away.
-    pub(super) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
+    pub(crate) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
         let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
         (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))
     }
 }
 
 /// Calls `write` with all operations at once; few are gathered without an allocation.
-pub(super) fn with_slice<'o, T>(
+pub(crate) fn with_slice<'o, T>(
     mut operations: impl Iterator<Item = FieldOperation<'o>>,
     write: impl FnOnce(&[FieldOperation<'o>]) -> T,
 ) -> T {
@@ -333,7 +333,7 @@ pub(super) fn with_slice<'o, T>(
 
 /// A value that was checked when the configuration was compiled.
 #[inline]
-pub(super) fn known(value: &HeaderValue) -> FieldValue<'_> {
+pub(crate) fn known(value: &HeaderValue) -> FieldValue<'_> {
     FieldValue::from_header(value)
 }
 
