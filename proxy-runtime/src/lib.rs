@@ -9,21 +9,22 @@
 //! 2. `http1`, `stream`: what knows nothing of a proxy
 //! 3. `error`: what goes wrong with requests
 //! 4. `observe`: counters
-//! 5. `loop_guard`, `health`
-//! 6. `balance`
-//! 7. `upstream`: connections to destinations
-//! 8. `filter`, `layer`: code of the program around routes
-//! 9. `transform`
-//! 10. `extensions`
-//! 11. `state`
-//! 12. `exchange`: what is the same of each exchange with a destination
-//! 13. `proxy`
-//! 14. `status`
-//! 15. `forward`: the typed lane
-//! 16. `explain`
-//! 17. `server`: listeners and connections of clients
-//! 18. `engine`: the raw lane
-//! 19. `admin`
+//! 5. `head`: heads in `http` types
+//! 6. `health`
+//! 7. `balance`
+//! 8. `upstream`: connections to destinations
+//! 9. `filter`, `layer`: code of the program around routes
+//! 10. `transform`
+//! 11. `extensions`
+//! 12. `state`
+//! 13. `exchange`: what is the same of each exchange with a destination
+//! 14. `proxy`
+//! 15. `status`
+//! 16. `forward`: the typed lane
+//! 17. `explain`
+//! 18. `server`: listeners and connections of clients
+//! 19. `engine`: the raw lane
+//! 20. `prometheus`, `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
@@ -40,11 +41,13 @@ pub mod filter;
 #[cfg(test)]
 mod fixtures;
 pub mod forward;
+mod head;
 pub mod health;
 pub mod http1;
 pub mod layer;
-mod loop_guard;
 pub mod observe;
+#[cfg(feature = "metrics")]
+mod prometheus;
 mod proxy;
 #[cfg(feature = "server")]
 pub mod server;
@@ -62,6 +65,8 @@ pub use proxy_model;
 pub use self::connection::ConnectionInfo;
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
 pub use self::forward::ProxyBody;
+#[cfg(feature = "metrics")]
+pub use self::prometheus::ProxyCollector;
 pub use self::proxy::{Driver, Proxy, ProxyBuilder, ProxyService};
 pub use self::support::unsupported;
 

@@ -5,14 +5,14 @@ use http::StatusCode;
 use super::body::Body;
 use super::download::Cut;
 use super::filtering::Shown;
-use super::plan::{HeadPlan, with_slice};
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
     RawResponse, ResponseRewrite, write_response,
 };
 use crate::server::http1::date::write_date;
 use crate::stream::spare;
+use crate::transform::{HeadPlan, with_slice};
 use crate::upstream::response_limits as limits;
 
 /// What becomes of the head on its way to the client.

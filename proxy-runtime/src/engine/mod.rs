@@ -61,7 +61,6 @@ mod flow;
 mod http2;
 mod outbound;
 mod outgoing;
-mod plan;
 mod progress;
 mod readdress;
 mod relay;
@@ -78,7 +77,6 @@ mod upload;
 pub(crate) use self::current::Engine;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::forward as forward_stream;
-pub(crate) use self::plan::HeadPlan;
 pub(crate) use self::run::forward;
 
 /// What became of a request that the raw lane was offered.

@@ -5,14 +5,14 @@ use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
 
-use super::plan::{Changed, HeadPlan, HostRule, RequestOperation, known};
 use super::readdress::{host_of, names_destination};
 use crate::connection::ConnectionInfo;
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::http1::{
     Changes, ClassSet, Field, FieldClass, FieldOperation, FieldValue, HeadTable, OutgoingTarget,
     RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
+use crate::transform::{Changed, HeadPlan, HostRule, RequestOperation, known};
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]

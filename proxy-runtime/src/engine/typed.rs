@@ -11,13 +11,14 @@ use proxy_model::compiled::{Destination, Route};
 use proxy_model::transform::XForwardedPart;
 
 use super::outgoing::{Invalid, elsewhere};
-use super::plan::{Changed, HeadPlan, HostRule, known};
+use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
-use crate::forward::{BodyKind, HttpHead, headers};
+use crate::head::{HttpHead, headers};
 use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
+use crate::transform::{Changed, HeadPlan, HostRule, known};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]

@@ -31,12 +31,12 @@ use super::spare::{self, Kind};
 use super::timeout::HeadTimer;
 use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
-use crate::engine::HeadPlan;
 use crate::engine::typed::{self, TypedRequest, response_head};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{self, Attempts, End, Place};
+use crate::head::AddressText;
 use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, OutgoingTarget, RawResponse};
-use crate::server::AddressText;
+use crate::transform::HeadPlan;
 use crate::upstream::{
     ExchangeError, Http1Error, IncomingBody, Lease, Output, RawRoundTrip, Unanswered,
 };

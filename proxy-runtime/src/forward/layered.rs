@@ -12,7 +12,6 @@ use tracing::debug;
 
 use super::account::Account;
 use super::body::ProxyBody;
-use super::head::HttpHead;
 use super::in_place::put_in_place;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
@@ -26,6 +25,7 @@ use super::upgrade::Upgrade;
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{End, Stage, after, body_limit};
+use crate::head::HttpHead;
 use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::transform::apply_to_own_response;

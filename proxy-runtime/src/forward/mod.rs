@@ -54,8 +54,6 @@ mod download;
 mod filtering;
 mod found;
 mod handshake;
-mod head;
-pub(crate) mod headers;
 mod in_place;
 mod info;
 mod layered;
@@ -89,7 +87,6 @@ pub(crate) use self::continuation::Continuation;
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;
 pub(crate) use self::found::FoundRoute;
-pub(crate) use self::head::HttpHead;
 #[cfg(feature = "server")]
 pub(crate) use self::in_place::put_in_place;
 pub use self::info::ExchangeInfo;
@@ -100,7 +97,7 @@ pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, status_of};
 pub(crate) use self::plan::check_head;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
-pub(crate) use self::request::{BodyKind, OutgoingHead, parse_length};
+pub(crate) use self::request::{BodyKind, OutgoingHead};
 #[cfg(feature = "server")]
 pub(crate) use self::response::own_response;
 #[cfg(test)]

@@ -11,14 +11,16 @@ use proxy_model::config::HttpVersion;
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_query};
 
-use super::head::HttpHead;
-use super::headers;
-#[cfg(feature = "http2")]
-use super::headers::take_apart_if_long;
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
+use crate::head::HttpHead;
+use crate::head::headers;
+use crate::head::headers::CDN_LOOP;
+use crate::head::headers::parse_length;
+#[cfg(feature = "http2")]
+use crate::head::headers::take_apart_if_long;
 use crate::http1::{ClassSet, FieldClass};
-use crate::loop_guard::{CDN_LOOP, LoopGuard};
+use crate::transform::LoopGuard;
 use crate::transform::{Outgoing, append, apply_to_request, retain};
 
 /// The head of a request to a destination, whatever version of HTTP it will be sent in.
@@ -258,15 +260,6 @@ pub(crate) fn body_kind_of(head: &HttpHead<'_>, is_empty: bool) -> Result<BodyKi
         true => Ok(BodyKind::Stream),
         false => body_kind(head.headers(), is_empty),
     }
-}
-
-/// A `Content-Length`: digits and nothing else.
-pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
-    let text = value.to_str().ok()?;
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
 }
 
 /// What the route's template took from the path, if any change asks for it.

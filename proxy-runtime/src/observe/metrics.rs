@@ -12,8 +12,8 @@ use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
 use crate::error::ForwardErrorKind;
-use crate::loop_guard::LoopTally;
-use crate::status::Traffic;
+use crate::observe::LoopTally;
+use crate::observe::Traffic;
 
 /// Counts of the whole proxy.
 #[derive(Debug, Default)]

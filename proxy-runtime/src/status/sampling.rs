@@ -3,7 +3,7 @@
 use proxy_model::{ClusterId, DestinationId};
 use tracing::{info, warn};
 
-use super::Traffic;
+use crate::observe::Traffic;
 use crate::observe::{BUSY, RecentFailures, Turn, targets};
 use crate::state::Generation;
 

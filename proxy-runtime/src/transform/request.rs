@@ -6,7 +6,7 @@ use proxy_model::matching::RouteValues;
 use proxy_model::transform::{ForwardedAction, RequestTransform, SetOrAppend};
 
 use super::forwarded::Origin;
-use crate::forward::HttpHead;
+use crate::head::HttpHead;
 
 /// The headers of a request to a destination, while they are made.
 #[derive(Debug, Default)]

@@ -12,12 +12,13 @@ use proxy_model::transform::HeaderCopy;
 
 use super::super::request_head::{self, RequestFraming};
 use crate::connection::ConnectionInfo;
-use crate::engine::HeadPlan;
 use crate::engine::typed::{TypedRequest, framing, written_target};
 use crate::fixtures::snapshot;
-use crate::forward::{BodyKind, HttpHead, OutgoingHead};
+use crate::forward::{BodyKind, OutgoingHead};
+use crate::head::AddressText;
+use crate::head::HttpHead;
 use crate::http1::FieldValue;
-use crate::server::AddressText;
+use crate::transform::HeadPlan;
 
 /// What a route may do to heads.
 const TRANSFORMS: [&str; 22] = [

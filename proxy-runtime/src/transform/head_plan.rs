@@ -14,10 +14,9 @@ use proxy_model::transform::{
 };
 
 use crate::connection::ConnectionInfo;
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
-use crate::loop_guard::LoopGuard;
-use crate::transform::{Origin, is_imitation};
+use crate::transform::{LoopGuard, Origin, is_imitation};
 
 /// The operations on one head that are gathered without an allocation.
 const FEW_OPERATIONS: usize = 24;
@@ -25,16 +24,16 @@ const FEW_OPERATIONS: usize = 24;
 /// What a route does to heads, as operations on bytes. Made when a configuration is compiled.
 #[derive(Debug)]
 pub(crate) struct HeadPlan {
-    pub(super) host: HostRule,
-    pub(super) request_copy: CopyRule,
-    pub(super) request: Box<[RequestOperation]>,
+    pub(crate) host: HostRule,
+    pub(crate) request_copy: CopyRule,
+    pub(crate) request: Box<[RequestOperation]>,
     /// The classes of names whose lines these leave out, if they can be made one by one while a head is written: none leaves
     /// out what one before it writes.
-    pub(super) request_removed: Option<ClassSet>,
-    pub(super) response_copy: CopyRule,
-    pub(super) response: Box<[ResponseOperation]>,
+    pub(crate) request_removed: Option<ClassSet>,
+    pub(crate) response_copy: CopyRule,
+    pub(crate) response: Box<[ResponseOperation]>,
     /// Method, path or query may change.
-    pub(super) rewrites_target: bool,
+    pub(crate) rewrites_target: bool,
     /// The values that are computed for each request, as [`RequestOperation::Computed`] numbers them.
     computed: Box<[Computed]>,
     /// The names of the fields that the route writes, which clients may imitate.
@@ -47,7 +46,7 @@ pub(crate) struct HeadPlan {
 
 /// Which `Host` a destination gets.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum HostRule {
+pub(crate) enum HostRule {
     /// The client's.
     Original,
     /// Its own.
@@ -60,7 +59,7 @@ pub(super) enum HostRule {
 
 /// Which fields are sent on.
 #[derive(Debug)]
-pub(super) enum CopyRule {
+pub(crate) enum CopyRule {
     All,
     None,
     Only(Box<[FieldName]>),
@@ -68,7 +67,7 @@ pub(super) enum CopyRule {
 
 /// One change of a request's fields.
 #[derive(Debug)]
-pub(super) enum RequestOperation {
+pub(crate) enum RequestOperation {
     Remove(FieldName),
     Write(FieldName, HeaderValue, SetOrAppend),
     /// A part of where the request came from. What is not known and to be set is removed: it is not to be believed.
@@ -89,11 +88,11 @@ enum Computed {
 }
 
 /// The values that a plan computes for one request, by number.
-pub(super) type ComputedValues = Vec<Option<HeaderValue>>;
+type ComputedValues = Vec<Option<HeaderValue>>;
 
 /// One change of a response's fields.
 #[derive(Debug)]
-pub(super) struct ResponseOperation {
+pub(crate) struct ResponseOperation {
     condition: ResponseCondition,
     name: FieldName,
     header: HeaderName,
@@ -166,26 +165,26 @@ impl HeadPlan {
     /// Whether responses have the fields that they came with, but for those of a connection.
     #[cfg(feature = "http2")]
     #[inline]
-    pub(super) fn keeps_responses(&self) -> bool {
+    pub(crate) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
     }
 
     /// Whether a request with fields of these classes may have one that imitates a field that the route writes.
     #[inline]
-    pub(super) fn may_be_imitated(&self, classes: ClassSet) -> bool {
+    pub(crate) fn may_be_imitated(&self, classes: ClassSet) -> bool {
         classes.contains(FieldClass::Underscored) && !self.written.is_empty()
     }
 
     /// Whether a destination learns that the client accepts trailers. In HTTP/1.1 that is between neighbours, unless the route
     /// says otherwise.
     #[inline]
-    pub(super) fn tells_of_trailers(&self, is_http2: bool) -> bool {
+    pub(crate) fn tells_of_trailers(&self, is_http2: bool) -> bool {
         self.copies_te || (is_http2 && matches!(self.request_copy, CopyRule::All))
     }
 
     /// What the guard against loops adds to requests: a line with the CRLF in front of it, or nothing.
     #[inline]
-    pub(super) fn loop_line(&self) -> &[u8] {
+    pub(crate) fn loop_line(&self) -> &[u8] {
         self.loop_line.as_deref().unwrap_or_default()
     }
 
@@ -237,7 +236,7 @@ impl HeadPlan {
 
     /// Calls `write` with the operations for one request: what filters changed, then what the route does.
     #[inline]
-    pub(super) fn for_request<'n, H: RequestHead>(
+    pub(crate) fn for_request<'n, H: RequestHead>(
         &self,
         request: &Changed<'_, H>,
         names: impl Iterator<Item = &'n [u8]>,
@@ -266,19 +265,19 @@ impl HeadPlan {
 }
 
 /// A request whose fields are changed.
-pub(super) struct Changed<'a, H> {
-    pub(super) route: &'a Route,
-    pub(super) head: &'a H,
+pub(crate) struct Changed<'a, H> {
+    pub(crate) route: &'a Route,
+    pub(crate) head: &'a H,
     /// The classes of its fields.
-    pub(super) classes: ClassSet,
-    pub(super) connection: ConnectionInfo,
+    pub(crate) classes: ClassSet,
+    pub(crate) connection: ConnectionInfo,
     /// What filters changed, which comes before what the route says.
-    pub(super) edits: Option<&'a HeadEdits>,
+    pub(crate) edits: Option<&'a HeadEdits>,
 }
 
 impl CopyRule {
     #[inline]
-    pub(super) fn copied(&self) -> Copied<'_> {
+    pub(crate) fn copied(&self) -> Copied<'_> {
         match self {
             Self::All => Copied::All,
             Self::None => Copied::None,
@@ -290,7 +289,7 @@ impl CopyRule {
 impl ResponseOperation {
     /// The operation for this status.
     #[inline]
-    pub(super) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
+    pub(crate) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
         match &self.value {
             _ if !self.condition.holds(status) => FieldOperation::Nothing,
             None => FieldOperation::Remove(&self.name),
@@ -302,7 +301,7 @@ impl ResponseOperation {
 
 impl ResponseOperation {
     /// Makes the change to fields in `http` types, if it is one for this status.
-    pub(super) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
+    pub(crate) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
         if !self.condition.holds(status) {
             return;
         }
@@ -321,7 +320,7 @@ impl ResponseOperation {
 
     /// Takes away what the route takes away from responses of this status, and adds nothing.
     #[cfg(feature = "http2")]
-    pub(super) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
+    pub(crate) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
         if self.removal(status).is_some() {
             fields.remove(&self.header);
         }
@@ -331,7 +330,7 @@ impl ResponseOperation {
 impl RequestOperation {
     /// The name whose lines it leaves out.
     #[inline]
-    pub(super) fn removed(&self) -> Option<&FieldName> {
+    pub(crate) fn removed(&self) -> Option<&FieldName> {
         match self {
             Self::Remove(name)
             | Self::Write(name, _, SetOrAppend::Set)
@@ -411,14 +410,14 @@ fn written<'a>(
 
 impl ResponseOperation {
     /// The operation for this status, if it takes something away.
-    pub(super) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
+    pub(crate) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
         let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
         (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))
     }
 }
 
 /// Calls `write` with all operations at once; few are gathered without an allocation.
-pub(super) fn with_slice<'o, T>(
+pub(crate) fn with_slice<'o, T>(
     mut operations: impl Iterator<Item = FieldOperation<'o>>,
     write: impl FnOnce(&[FieldOperation<'o>]) -> T,
 ) -> T {
@@ -444,7 +443,7 @@ pub(super) fn with_slice<'o, T>(
 
 /// A value that was checked when the configuration was compiled.
 #[inline]
-pub(super) fn known(value: &HeaderValue) -> FieldValue<'_> {
+pub(crate) fn known(value: &HeaderValue) -> FieldValue<'_> {
     FieldValue::from_header(value)
 }
 

@@ -11,7 +11,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 #[cfg(feature = "server")]
 use crate::http1::{ClassSet, FieldClass, is};
 use crate::http1::{classify, is_dropped_from_trailers};
-use crate::loop_guard::CDN_LOOP;
+
+/// The field that tells who has forwarded a request.
+pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
 /// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
 /// adds to them. In lower case.
@@ -187,6 +189,15 @@ pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap)
     {
         headers.remove(CONTENT_LENGTH);
     }
+}
+
+/// A `Content-Length`: digits and nothing else.
+pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
 }
 
 /// Removes what has no business in trailers: fields about one connection, about framing and routing, those by which a
