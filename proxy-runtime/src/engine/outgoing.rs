@@ -9,8 +9,8 @@ use super::readdress::{host_of, names_destination};
 use crate::connection::ConnectionInfo;
 use crate::head::HeadEdits;
 use crate::http1::{
-    Changes, ClassSet, Field, FieldClass, FieldOperation, FieldValue, HeadTable, OutgoingTarget,
-    RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
+    Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
+    OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
 use crate::transform::{Changed, HeadPlan, HostRule, RequestOperation, known};
 
@@ -95,6 +95,7 @@ impl<'a> Outgoing<'a> {
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
         if let (None, Some(removed)) = (self.edits, self.plan.request_removed)
             && !self.plan.may_be_imitated(self.table.classes())
+            && !self.table.has_crumbs(self.buffer)
         {
             let changes = RouteChanges {
                 outgoing: self,
@@ -111,11 +112,17 @@ impl<'a> Outgoing<'a> {
     /// The same, with all changes gathered before one is made.
     #[cold]
     fn write_gathered(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+        let joined = self.joined_cookie();
+        let cookie = joined.as_ref().map(|(name, value)| {
+            let value = FieldValue::checked(value);
+            FieldOperation::Set(name, value)
+        });
         let changed = Changed {
             route: self.route,
             head: self.view,
             classes: self.table.classes(),
             connection: self.connection,
+            cookie,
             edits: self.edits,
         };
         let fields = self.table.fields().iter();
@@ -123,6 +130,23 @@ impl<'a> Outgoing<'a> {
         let part = |part| self.part(part);
         let write = |operations: &[FieldOperation<'_>]| self.write_by(target, operations, out);
         self.plan.for_request(&changed, names, part, write);
+    }
+
+    /// What stands in several lines of `Cookie`, as one: recipients do not agree on what several mean.
+    fn joined_cookie(&self) -> Option<(FieldName, Vec<u8>)> {
+        const COOKIE: &str = "Cookie";
+        let is_copied = self.plan.request_copy.copied().has_name(COOKIE.as_bytes());
+        if !is_copied || !self.table.has_crumbs(self.buffer) {
+            return None;
+        }
+        let mut values: Vec<&[u8]> = Vec::new();
+        for field in self.table.fields() {
+            let name = field.name().get(self.buffer);
+            if name.eq_ignore_ascii_case(COOKIE.as_bytes()) {
+                values.push(field.value().get(self.buffer));
+            }
+        }
+        Some((FieldName::new(COOKIE)?, values.join(&b"; "[..])))
     }
 
     fn write_by(
@@ -283,6 +307,7 @@ mod tests {
             "X-B: 3\r\n",
             "X-C: 4\r\n",
             "Cookie: a\r\n",
+            "cookie: b\r\n",
             "Connection: x-c\r\n",
             "X-Forwarded-For: 6.6.6.6\r\n",
             "X-Forwarded-Prefix: /p\r\n",

@@ -149,6 +149,8 @@ impl TypedRequest<'_> {
             head,
             classes: head.classes(),
             connection: head.connection(),
+            // They are joined while they are written.
+            cookie: None,
             edits: None,
         };
         let names = fields.keys().map(|name| name.as_str().as_bytes());
