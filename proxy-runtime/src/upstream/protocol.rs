@@ -69,10 +69,7 @@ pub(crate) struct NoWay {
 /// # Errors
 ///
 /// The cluster demands a version in which there is no such upgrade.
-pub(crate) fn for_upgrade(
-    upstream: &Upstream,
-    is_websocket: bool,
-) -> Result<Protocols, NoWay> {
+pub(crate) fn for_upgrade(upstream: &Upstream, is_websocket: bool) -> Result<Protocols, NoWay> {
     let for_nothing = |reason| NoWay {
         reason,
         is_for_upgrades_alone: false,
