@@ -9,9 +9,10 @@ use super::outgoing::{Invalid, Outgoing};
 use super::readdress::{SentHead, names_destination, readdress};
 use super::request::{Run, view_of};
 use super::tally::Tally;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{Attempts, Place};
-use crate::filter::{HeadEdits, Reply};
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::filter::Reply;
+use crate::head::HeadEdits;
 use crate::http1::{Framing, RequestView};
 use crate::server::http1::{Client, Transport};
 use crate::state::Picked;
@@ -227,6 +228,7 @@ impl<'a> Run<'a> {
             edits,
             destination: &self.cluster.destinations()[picked.index.0 as usize],
             remote: client.state.remote_value(),
+            connection: client.state.info,
         };
         outgoing.write(&mut head).map(|()| head)
     }

@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 
+use crate::error::ForwardErrorKind;
 use crate::exchange::{Came, Failed, Sent};
-use crate::forward::ForwardErrorKind;
 use crate::http1::Method;
 use crate::upstream::Http1Connection;
 

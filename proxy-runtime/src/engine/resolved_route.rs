@@ -9,14 +9,15 @@ use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::plan::HeadPlan;
 use super::tally::Tally;
+use crate::error::ForwardError;
 use crate::exchange::{Deadlines, Place, after, body_limit, pick};
 use crate::filter::Filters;
-use crate::forward::{ExchangeInfo, ForwardError, UptakeLimit};
+use crate::forward::{ExchangeInfo, UptakeLimit};
 use crate::server::DataRate;
 use crate::server::connection::Uptake;
 use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
+use crate::transform::HeadPlan;
 use crate::upstream::{Lease, Protocols};
 
 /// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.

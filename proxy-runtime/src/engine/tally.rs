@@ -7,8 +7,8 @@ use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
+use crate::error::ForwardErrorKind;
 use crate::exchange::{Books, Count, Ledger};
-use crate::forward::ForwardErrorKind;
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
 use crate::state::{ClusterState, DestinationState, RouteState};

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::deadlines::within;
 use super::pick::pick_other;
 use super::retry::{Attempts, Failed, Verdict};
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::state::{ClusterState, DestinationState, Picked};
 use crate::upstream::{ConnectError, Lease, Protocols, UpstreamPool, Wanted, protocol};
 

@@ -5,7 +5,7 @@ use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::forward::{ForwardErrorKind, Side};
+use crate::error::{ForwardErrorKind, Side};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
 use crate::state::DestinationState;
 

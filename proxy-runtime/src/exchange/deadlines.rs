@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::end::{End, Stage};
-use crate::forward::ForwardError;
+use crate::error::ForwardError;
 
 /// Longer than any program runs; adding it to a moment does not overflow.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::error::{ForwardError, ForwardErrorKind};
 
 /// Who the rest of a request waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

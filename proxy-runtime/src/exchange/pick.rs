@@ -7,7 +7,7 @@ use proxy_model::compiled::{Cluster, DestinationIndex};
 use tracing::error;
 
 use crate::contain::{Panicked, contained_call};
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::state::{ClusterState, Picked};
 

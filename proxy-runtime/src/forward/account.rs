@@ -8,11 +8,11 @@ use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
-use super::error::ForwardErrorKind;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
 #[cfg(feature = "server")]
 use super::uptake_limit::UptakeLimit;
+use crate::error::ForwardErrorKind;
 use crate::exchange::{Books, Count, Ledger};
 use crate::layer::RouteContext;
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, RouteMetrics, Sample, SplitGuard};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use http::Request;
 
 use super::continuation::Continuation;
-use super::error::ForwardError;
 use super::outgoing_body::OutgoingBody;
 use super::request::{BodyKind, OutgoingHead};
+use crate::error::ForwardError;
 use crate::exchange::{Came, Failed, Over, Sent};
 
 /// Why there is no response.

@@ -15,10 +15,10 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use super::error::{ForwardError, ForwardErrorKind};
 use super::response::TrailerRules;
 use super::shared_progress::SharedProgress;
 use super::timeout::IdleTimer;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{End, Stage};
 use crate::observe::targets;
 use crate::upstream::{IncomingBody, Lease};

@@ -12,8 +12,6 @@ use tracing::debug;
 
 use super::account::Account;
 use super::body::ProxyBody;
-use super::error::{ForwardError, ForwardErrorKind};
-use super::head::HttpHead;
 use super::in_place::put_in_place;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
@@ -25,7 +23,9 @@ use super::service::ResponseFuture;
 use super::spare::{self, Kind};
 use super::upgrade::Upgrade;
 use crate::BoxError;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{End, Stage, after, body_limit};
+use crate::head::HttpHead;
 use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::transform::apply_to_own_response;

@@ -51,12 +51,9 @@ mod continuation;
 #[cfg(feature = "server")]
 mod direct;
 mod download;
-mod error;
 mod filtering;
 mod found;
 mod handshake;
-mod head;
-pub(crate) mod headers;
 mod in_place;
 mod info;
 mod layered;
@@ -86,11 +83,10 @@ mod websocket;
 pub(crate) use self::alarm::Alarm;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
 pub(crate) use self::continuation::Continuation;
-pub use self::error::{ForwardError, ForwardErrorKind, Side};
+
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;
 pub(crate) use self::found::FoundRoute;
-pub(crate) use self::head::HttpHead;
 #[cfg(feature = "server")]
 pub(crate) use self::in_place::put_in_place;
 pub use self::info::ExchangeInfo;
@@ -101,7 +97,7 @@ pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, status_of};
 pub(crate) use self::plan::check_head;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
-pub(crate) use self::request::{BodyKind, OutgoingHead, parse_length};
+pub(crate) use self::request::{BodyKind, OutgoingHead};
 #[cfg(feature = "server")]
 pub(crate) use self::response::own_response;
 #[cfg(test)]

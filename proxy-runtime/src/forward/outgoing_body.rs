@@ -12,12 +12,12 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use super::continuation::Gate;
-use super::error::{ForwardError, ForwardErrorKind};
-use super::headers;
 use super::shared_progress::SharedProgress;
 use super::timeout::IdleTimer;
 use crate::BoxError;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::Stage;
+use crate::head::headers;
 
 type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 

@@ -16,11 +16,9 @@ use super::body::ProxyBody;
 #[cfg(feature = "server")]
 use super::direct::Direct;
 use super::download::Download;
-use super::error::{ForwardError, ForwardErrorKind};
 use super::filtering::Filtering;
 use super::found::FoundRoute;
 use super::handshake::Handshake;
-use super::head::HttpHead;
 use super::in_place::put_in_place;
 use super::layered::{Layered, admit};
 use super::open_account::OpenAccount;
@@ -34,9 +32,12 @@ use super::upgrade::{Agreed, Upgrade};
 #[cfg(feature = "server")]
 use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{End, Stage, body_limit};
 use crate::extensions::RouteExtensions;
-use crate::filter::{FilterContext, Filters, HeadEdits};
+use crate::filter::{FilterContext, Filters};
+use crate::head::HeadEdits;
+use crate::head::HttpHead;
 use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::proxy::ProxyService;
@@ -235,7 +236,9 @@ impl<'a> Routed<'a> {
             let context = FilterContext::new(sending.route, sending.cluster, connection);
             let reply = filtering.ask(filters, context, *self.head, &mut edits)?;
             if let Some(reply) = reply {
-                return Ok(Outcome::Reply(Box::new(reply.into_response())));
+                return Ok(Outcome::Reply(Box::new(
+                    reply.into_response().map(ProxyBody::text),
+                )));
             }
         }
         let wish = upgrade.as_deref().map(Upgrade::wish);

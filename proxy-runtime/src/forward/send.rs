@@ -15,19 +15,19 @@ use tokio::time::Instant;
 use super::account::Account;
 use super::again::{Again, Failure};
 use super::continuation::{Continuation, Gate};
-use super::error::ForwardError;
 use super::handshake::Handshake;
-use super::head::HttpHead;
-use super::headers;
 use super::outgoing_body::{OutgoingBody, UploadLimits};
 use super::request::{BodyKind, OutgoingHead};
 use super::shared_progress::SharedProgress;
 use super::timeout::HeadTimer;
 use crate::BoxError;
+use crate::error::ForwardError;
 use crate::exchange::{Attempts, End, Place, after, pick};
+use crate::head::HttpHead;
+use crate::head::headers;
 use crate::http1::Method;
-use crate::loop_guard::LoopGuard;
 use crate::state::{ClusterState, InFlight, Picked};
+use crate::transform::LoopGuard;
 use crate::upstream::{ExchangeError, IncomingBody, Lease, SendError, UpstreamPool};
 
 /// A request on its way to a destination.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::error::{ForwardError, ForwardErrorKind};
 use super::timeout::Activity;
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::{End, Stage};
 use crate::state::InFlight;
 

@@ -9,8 +9,7 @@ mod shared;
 use std::fmt;
 use std::sync::Arc;
 
-use http::request::Parts;
-use proxy_model::{ClusterId, Problems, Snapshot};
+use proxy_model::{Problems, Snapshot};
 use tokio::sync::watch;
 
 pub use self::builder::ProxyBuilder;
@@ -18,9 +17,6 @@ pub use self::driver::Driver;
 pub use self::history::{Outcome, PastChange};
 pub use self::service::ProxyService;
 pub(crate) use self::shared::Shared;
-use crate::connection::ConnectionInfo;
-use crate::explain::Explanation;
-use crate::status::{ClusterStatus, Overview, RouteStatus};
 
 #[cfg(test)]
 mod tests;
@@ -105,59 +101,11 @@ impl Proxy {
         self.shared.generations()
     }
 
-    /// What would happen to a request at this moment. Nothing is sent, no turn is taken.
-    pub fn explain(&self, request: &Parts, connection: ConnectionInfo) -> Explanation {
-        let generation = self.shared.load();
-        let limit = self.shared.max_request_body();
-        crate::explain::explain_live(&generation, limit, request, connection)
-    }
-
-    /// The proxy in a few numbers.
-    pub fn overview(&self) -> Overview {
-        Overview::of(&self.shared)
-    }
-
-    /// The state of every cluster, in the order of the configuration.
-    pub fn clusters(&self) -> Vec<ClusterStatus> {
-        let generation = self.shared.load();
-        let clusters = generation.clusters();
-        clusters
-            .map(|(cluster, state)| ClusterStatus::of(cluster, state))
-            .collect()
-    }
-
-    /// The state of the cluster called `id`.
-    pub fn cluster(&self, id: &ClusterId) -> Option<ClusterStatus> {
-        let generation = self.shared.load();
-        let (cluster, state) = generation.find_cluster(id)?;
-        Some(ClusterStatus::of(cluster, state))
-    }
-
-    /// The state of every route, in the order of the configuration.
-    pub fn routes(&self) -> Vec<RouteStatus> {
-        let generation = self.shared.load();
-        let routes = generation
-            .snapshot()
-            .routes()
-            .iter()
-            .zip(generation.routes());
-        routes
-            .map(|(route, state)| RouteStatus::of(&generation, route, state))
-            .collect()
-    }
-
     /// The last configurations, the latest first: at most 20, with those that were refused.
     pub fn history(&self) -> Vec<PastChange> {
         self.shared.history()
     }
 
-    /// The metrics, for a registry of the program's own.
-    #[cfg(feature = "metrics")]
-    pub fn collector(&self) -> crate::observe::ProxyCollector {
-        crate::observe::ProxyCollector::new(Arc::clone(&self.shared))
-    }
-
-    #[cfg(test)]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

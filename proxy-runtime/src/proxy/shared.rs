@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use super::history::{History, PastChange};
 use crate::balance::Random;
 use crate::health::HealthPolicies;
-use crate::loop_guard::LoopGuard;
 use crate::observe::{ProxyMetrics, targets};
 use crate::state::{Generation, PickContext, Registered};
 use crate::support::unsupported_by;
+use crate::transform::LoopGuard;
 use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
 /// How many problems of one configuration are logged one by one.

@@ -124,7 +124,6 @@ pub use self::access_log::{
     QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
-pub(crate) use self::connection::AddressText;
 pub use self::connection::{Outcome, RequestBody, RequestBodyError};
 pub use self::handle::{DrainReport, ServerHandle};
 pub use self::http1::{OnUpgrade, Upgraded};

@@ -16,8 +16,8 @@ use super::available::Available;
 use super::destination::DestinationState;
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
 use crate::health::Health;
-use crate::loop_guard::LoopGuard;
 use crate::observe::{ClusterMetrics, InFlightGuard, OwnLine};
+use crate::transform::LoopGuard;
 #[cfg(feature = "server")]
 use crate::upstream::{Protocols, protocol};
 

@@ -10,8 +10,8 @@ use proxy_model::compiled::DestinationAddress;
 use proxy_model::{ClusterId, DestinationId};
 
 use crate::health::HealthState;
+use crate::observe::Traffic;
 use crate::observe::{DestinationMetrics, GaugeGuard, InFlightGuard};
-use crate::status::Traffic;
 
 /// Names a destination for the life of the process: never given to another one, not even to one of the same id and
 /// address that comes back after it was removed. Pools file their connections under it.

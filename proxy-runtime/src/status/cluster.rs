@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::failing::Failing;
 use super::latency::Latency;
-use super::traffic::SECONDS;
 use super::{ErrorCounts, add_seconds, error_counts};
 use crate::health::Health;
 use crate::observe::HistogramCounts;
+use crate::observe::SECONDS;
 use crate::state::{ClusterState, DestinationState, Ineligible};
 
 /// The state of one cluster.

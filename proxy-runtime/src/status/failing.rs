@@ -3,7 +3,7 @@
 use proxy_model::compiled::Cluster;
 use serde::Serialize;
 
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::observe::{RECENT, RecentFailures};
 use crate::state::{ClusterState, DestinationState};
 

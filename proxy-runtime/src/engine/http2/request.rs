@@ -13,7 +13,8 @@ use crate::engine::outgoing::Invalid;
 use crate::engine::resolved_route::ResolvedRoute;
 use crate::engine::tally::Tally;
 use crate::engine::typed::{self, TypedRequest};
-use crate::forward::{BodyKind, HttpHead, body_kind_of};
+use crate::forward::{BodyKind, body_kind_of};
+use crate::head::HttpHead;
 use crate::http1::{Asked, ClassSet, FieldClass, Framing, Method as RawMethod};
 use crate::server::http2::Client;
 use crate::state::{Generation, Picked};
@@ -34,10 +35,7 @@ pub(super) fn start<'a>(
     let view = HttpHead::with_classes(head, client.record.connection.info, classes);
     let resolved = ResolvedRoute::find(engine, generation, &view)?;
     // Filters are shown heads in `http` types, and loops are ended on the typed lane.
-    if resolved.filters().is_some()
-        || resolved.route_state.is_loop(&view, classes)
-        || resolved.plan.may_be_imitated(classes)
-    {
+    if resolved.filters().is_some() || resolved.route_state.is_loop(&view, classes) {
         return None;
     }
     let framing = match body_kind_of(&view, client.body.is_none()).ok()? {

@@ -9,7 +9,7 @@ use super::client::{End, Received};
 use super::message::{Message, head};
 use super::scene::{Answer, Content, Expected, Scene};
 use super::transport::Read;
-use crate::forward::{ForwardErrorKind, Side};
+use crate::error::{ForwardErrorKind, Side};
 use crate::observe::{ErrorCounters, RecentFailures, SeriesTable};
 use crate::server::AccessRecord;
 use crate::server::Outcome;

@@ -4,21 +4,16 @@
 //! member already has come around. Two proxies in a chain have two members, and so have a proxy and its successor.
 
 #[cfg(feature = "server")]
-use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
 
-use http::{HeaderName, HeaderValue};
+use http::HeaderValue;
 use proxy_model::RequestHead;
 use proxy_model::compiled::Route;
 use proxy_model::transform::RequestTransform;
 
+use crate::head::headers::CDN_LOOP;
 #[cfg(feature = "server")]
-use crate::engine::HeadPlan;
-
-/// The field that tells who has forwarded a request.
-pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+use crate::transform::HeadPlan;
 
 /// What one proxy adds to the requests that it forwards, and how it recognises them.
 #[derive(Debug)]
@@ -92,37 +87,6 @@ pub(crate) fn guards(route: &Route) -> bool {
     !route.transforms().request().iter().any(removes)
 }
 
-/// Counts the requests of a route that came around.
-#[derive(Debug, Default)]
-pub(crate) struct LoopTally {
-    count: AtomicU64,
-    /// Milliseconds after [`began`] at which the last one came.
-    last: AtomicU64,
-}
-
-impl LoopTally {
-    /// One more.
-    #[cold]
-    pub(crate) fn record(&self) {
-        let now = began().elapsed().as_millis();
-        self.last
-            .store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many there were, and how long ago the last one was.
-    pub(crate) fn seen(&self) -> Option<(u64, Duration)> {
-        let count = self.count.load(Ordering::Relaxed);
-        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-        (count > 0).then(|| (count, began().elapsed().saturating_sub(last)))
-    }
-}
-
-fn began() -> Instant {
-    static BEGAN: OnceLock<Instant> = OnceLock::new();
-    *BEGAN.get_or_init(Instant::now)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,16 +111,5 @@ mod tests {
         ] {
             assert_eq!(guard.is_in(value.as_bytes()), expected, "{value}");
         }
-    }
-
-    #[test]
-    fn loops_are_counted() {
-        let tally = LoopTally::default();
-        assert_eq!(tally.seen(), None);
-        tally.record();
-        tally.record();
-        let (count, age) = tally.seen().unwrap();
-        assert_eq!(count, 2);
-        assert!(age < Duration::from_secs(60), "{age:?}");
     }
 }

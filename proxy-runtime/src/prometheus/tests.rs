@@ -3,8 +3,8 @@ use std::time::Duration;
 use http::{Method, StatusCode, Version};
 use proxy_model::compiled::{ClusterIndex, RouteIndex};
 
-use super::*;
 use crate::fixtures::snapshot;
+use crate::prometheus::*;
 use crate::{ForwardErrorKind, Proxy};
 
 const CONFIG: &str = r#"{"Routes":{"r\"1":{"ClusterId":"c","Match":{"Path":"/"}}},

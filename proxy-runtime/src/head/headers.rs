@@ -11,7 +11,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 #[cfg(feature = "server")]
 use crate::http1::{ClassSet, FieldClass, is};
 use crate::http1::{classify, is_dropped_from_trailers};
-use crate::loop_guard::CDN_LOOP;
+
+/// The field that tells who has forwarded a request.
+pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
 /// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
 /// adds to them. In lower case.
@@ -97,11 +99,7 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
-    if headers.contains_key(CONNECTION) {
-        for name in named_by_connection(headers) {
-            headers.remove(name);
-        }
-    }
+    strip_named(headers);
     let mut found: u32 = 0;
     for name in headers.keys() {
         if let Some(position) = HOP_BY_HOP.iter().position(|hop| *hop == name.as_str()) {
@@ -111,6 +109,18 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     while found != 0 {
         headers.remove(HOP_BY_HOP[found.trailing_zeros() as usize]);
         found &= found - 1;
+    }
+}
+
+/// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names, which
+/// are for the caller to remove or to keep.
+pub(crate) fn strip_named(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        for name in named_by_connection(headers) {
+            if !HOP_BY_HOP.contains(&name.as_str()) {
+                headers.remove(name);
+            }
+        }
     }
 }
 
@@ -179,6 +189,15 @@ pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap)
     {
         headers.remove(CONTENT_LENGTH);
     }
+}
+
+/// A `Content-Length`: digits and nothing else.
+pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
 }
 
 /// Removes what has no business in trailers: fields about one connection, about framing and routing, those by which a

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::observe::HistogramCounts;
 
 /// How many seconds are remembered.
-pub(super) const SECONDS: usize = 60;
+pub(crate) const SECONDS: usize = 60;
 /// Seconds between two marks of the durations.
 const MARK_EVERY: usize = 10;
 /// Marks that cover the last minute.
@@ -79,7 +79,7 @@ impl Traffic {
     }
 
     /// Requests in the last `seconds` and since the latest sample, where there were `requests` so far.
-    pub(super) fn recent(&self, seconds: usize, requests: u64) -> u64 {
+    pub(crate) fn recent(&self, seconds: usize, requests: u64) -> u64 {
         let samples = self.lock();
         let sampled = samples.window.as_ref().map_or(0, |window| {
             let late =

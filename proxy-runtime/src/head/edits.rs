@@ -15,7 +15,7 @@ pub enum InvalidEdit {
     /// The value has a control character (RFC 9110 section 5.5).
     Value,
     /// The field belongs to the connection or to the framing of the body: `Host`, which has
-    /// [`set_host`](super::RequestEdit::set_host), `Connection`, `Upgrade`, `TE`, `Trailer`, `Expect`, `Content-Length`,
+    /// [`set_host`](crate::filter::RequestEdit::set_host), `Connection`, `Upgrade`, `TE`, `Trailer`, `Expect`, `Content-Length`,
     /// `Transfer-Encoding`, and those that are never sent on, such as `Keep-Alive` and `Proxy-Authorization`.
     Protected,
     /// The path does not begin with `/`, or has a character that no path may have.
@@ -173,21 +173,21 @@ impl HeadEdits {
         }
     }
 
-    pub(super) fn set<V>(&mut self, name: &str, value: V) -> Result<(), InvalidEdit>
+    pub(crate) fn set<V>(&mut self, name: &str, value: V) -> Result<(), InvalidEdit>
     where
         V: TryInto<HeaderValue>,
     {
         self.push(name, |_| Ok(Change::Set(checked(value)?)))
     }
 
-    pub(super) fn append<V>(&mut self, name: &str, value: V) -> Result<(), InvalidEdit>
+    pub(crate) fn append<V>(&mut self, name: &str, value: V) -> Result<(), InvalidEdit>
     where
         V: TryInto<HeaderValue>,
     {
         self.push(name, |_| Ok(Change::Append(checked(value)?)))
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Result<(), InvalidEdit> {
+    pub(crate) fn remove(&mut self, name: &str) -> Result<(), InvalidEdit> {
         self.push(name, |_| Ok(Change::Remove))
     }
 
@@ -214,7 +214,7 @@ impl HeadEdits {
         }
     }
 
-    pub(super) fn set_path(&mut self, path: &str) -> Result<(), InvalidEdit> {
+    pub(crate) fn set_path(&mut self, path: &str) -> Result<(), InvalidEdit> {
         // Both ways of writing it have to agree.
         let is_path = path.starts_with('/')
             && OutgoingTarget::new(path.as_bytes(), None).is_some()
@@ -226,7 +226,7 @@ impl HeadEdits {
         Ok(())
     }
 
-    pub(super) fn set_query(&mut self, query: Option<&str>) -> Result<(), InvalidEdit> {
+    pub(crate) fn set_query(&mut self, query: Option<&str>) -> Result<(), InvalidEdit> {
         if let Some(query) = query {
             let is_query = OutgoingTarget::new(b"/", Some(query.as_bytes())).is_some()
                 && http::uri::PathAndQuery::try_from(format!("/?{query}")).is_ok();
@@ -238,7 +238,7 @@ impl HeadEdits {
         Ok(())
     }
 
-    pub(super) fn set_host(&mut self, host: &str) -> Result<(), InvalidEdit> {
+    pub(crate) fn set_host(&mut self, host: &str) -> Result<(), InvalidEdit> {
         let authority = http::uri::Authority::try_from(host).map_err(|_| InvalidEdit::Host)?;
         if authority.host().is_empty() || host.contains('@') {
             return Err(InvalidEdit::Host);
@@ -249,13 +249,13 @@ impl HeadEdits {
     }
 
     /// Whether fields of this name that were received are gone.
-    pub(super) fn hides(&self, name: &[u8]) -> bool {
+    pub(crate) fn hides(&self, name: &[u8]) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|edit| edit.replaces() && edit.is_of(name))
     }
 
     /// The values that were written for a name and not taken back.
-    pub(super) fn values<'a, 'n>(
+    pub(crate) fn values<'a, 'n>(
         &'a self,
         name: &'n [u8],
     ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
@@ -272,7 +272,7 @@ impl HeadEdits {
     }
 
     /// The fields that were written and not taken back, in order.
-    pub(super) fn written(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields
             .iter()
             .enumerate()

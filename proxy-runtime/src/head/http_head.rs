@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Uri, Version};
 use proxy_model::RequestHead;
 
 use crate::connection::ConnectionInfo;
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::http1::{ClassSet, FieldClass, classify, has_underscore};
 
 /// The head of a request in `http` types, together with what is known of its connection.
@@ -185,9 +185,19 @@ fn host(parts: &Parts, classes: ClassSet) -> Option<&HeaderValue> {
     is_there.then(|| parts.headers.get(HOST)).flatten()
 }
 
+/// Whether an HTTP/2 client asks for a WebSocket.
+#[cfg(feature = "http2")]
+pub(crate) fn is_websocket_connect(parts: &Parts) -> bool {
+    parts.method == Method::CONNECT
+        && parts
+            .extensions
+            .get::<hyper::ext::Protocol>()
+            .is_some_and(|protocol| protocol.as_str() == "websocket")
+}
+
 #[cfg(feature = "http2")]
 fn method(parts: &Parts) -> &Method {
-    if super::upgrade::is_websocket_connect(parts) {
+    if is_websocket_connect(parts) {
         &Method::GET
     } else {
         &parts.method

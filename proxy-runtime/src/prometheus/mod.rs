@@ -15,11 +15,9 @@ use prometheus_client::metrics::MetricType;
 
 use prometheus_client::registry::{Registry, Unit};
 
-use super::histogram::HistogramCounts;
-use super::labels::Labels;
-use super::series::SeriesTable;
 use crate::health::Health;
-use crate::proxy::Shared;
+use crate::observe::{HistogramCounts, Labels, SeriesTable};
+use crate::proxy::{Proxy, Shared};
 use crate::state::{DestinationState, Generation};
 
 /// A label value for what would make too many series.
@@ -58,6 +56,13 @@ pub struct ProxyCollector {
     shared: Arc<Shared>,
     /// Configurations that were refused before they came to the proxy.
     refused_before: u64,
+}
+
+impl Proxy {
+    /// The metrics, for a registry of the program's own.
+    pub fn collector(&self) -> ProxyCollector {
+        ProxyCollector::new(Arc::clone(self.shared()))
+    }
 }
 
 impl ProxyCollector {
