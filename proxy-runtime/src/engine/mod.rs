@@ -40,9 +40,8 @@
 //! - HTTP/1.0, switches of protocols, `CONNECT`, `Expect`, and in HTTP/1.1 `Cookie` in several lines, which are joined;
 //! - what no route takes, and what a route takes that refuses all or leads to no cluster, or to none for this request;
 //! - routes with layers, and on HTTP/2 those with filters, which are shown heads in `http` types there;
-//! - routes with changes that operations on bytes cannot make, so that there is no [`HeadPlan`]: of trailers, of the method, of
-//!   fields that belong to the connection or frame the body, of fields by values of the route's template, of `Forwarded` but to
-//!   remove it, and more than 24 of one head;
+//! - routes with changes that operations on bytes cannot make, so that there is no [`HeadPlan`]: of trailers, of the method, and
+//!   of `Host` by a value of the route's template;
 //! - clusters of which a destination is, or may be, spoken to in another version than HTTP/1.1;
 //! - a `Content-Length` that is no number, or more than the request may have.
 //!

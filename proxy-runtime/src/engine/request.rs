@@ -37,7 +37,7 @@ pub(super) fn run<'a, T: Transport>(
     };
     let resolved = ResolvedRoute::of_route(engine, generation, index, &view).ok_or(Some(index))?;
     let classes = client.table.classes();
-    if resolved.route_state.is_loop(&view, classes) || resolved.plan.may_be_imitated(classes) {
+    if resolved.route_state.is_loop(&view, classes) {
         return Err(Some(index));
     }
     if let Framing::Length(length) = request.framing()

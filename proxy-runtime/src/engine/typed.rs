@@ -15,10 +15,10 @@ use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
 use crate::head::{HttpHead, headers};
 use crate::http1::{
-    ClassSet, Copied, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
+    ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
-use crate::transform::{HeadPlan, HostRule, known};
+use crate::transform::{Changed, HeadPlan, HostRule, known};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -144,7 +144,15 @@ impl TypedRequest<'_> {
         };
         let copied = plan.request_copy.copied();
         let fields = head.headers();
-        plan.for_request(part, |operations| {
+        let changed = Changed {
+            route: self.route,
+            head,
+            classes: head.classes(),
+            connection: head.connection(),
+            edits: None,
+        };
+        let names = fields.keys().map(|name| name.as_str().as_bytes());
+        plan.for_request(&changed, names, part, |operations| {
             let request = StreamRequest {
                 method: head.method(),
                 target,
@@ -157,9 +165,8 @@ impl TypedRequest<'_> {
                 framing: self.framing,
                 copied,
                 operations,
-                accepts_trailers: head.is_http2()
-                    && head.classes().contains(FieldClass::Te)
-                    && matches!(copied, Copied::All)
+                accepts_trailers: head.classes().contains(FieldClass::Te)
+                    && plan.tells_of_trailers(head.is_http2())
                     && headers::accepts_trailers(fields),
                 last: plan.loop_line(),
             };

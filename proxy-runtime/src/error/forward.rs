@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and three of our own.
+/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and four of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForwardErrorKind {
@@ -53,6 +53,8 @@ pub enum ForwardErrorKind {
     Extension,
     /// The request has come back to the proxy that forwarded it.
     LoopDetected,
+    /// The client asks for what is malformed, or for an upgrade that its cluster has no way for.
+    RequestRejected,
 }
 
 impl ForwardErrorKind {
@@ -80,6 +82,7 @@ impl ForwardErrorKind {
         Self::NoPartition,
         Self::Extension,
         Self::LoopDetected,
+        Self::RequestRejected,
     ];
 
     /// Its position in [`ALL`](Self::ALL), for tables of counters.
@@ -112,6 +115,7 @@ impl ForwardErrorKind {
             Self::NoPartition => "NoPartition",
             Self::Extension => "Extension",
             Self::LoopDetected => "LoopDetected",
+            Self::RequestRejected => "RequestRejected",
         }
     }
 
@@ -143,6 +147,9 @@ impl ForwardErrorKind {
             Self::NoPartition => "the request belongs to no partition of the route",
             Self::Extension => "a filter, a layer or a policy of the program failed",
             Self::LoopDetected => "the request has come back to the proxy",
+            Self::RequestRejected => {
+                "the client asks for what is malformed or what the cluster has no way for"
+            }
         }
     }
 
@@ -166,7 +173,8 @@ impl ForwardErrorKind {
             | Self::UpgradeResponseCanceled
             | Self::UpgradeResponseClient
             | Self::UpgradeActivityTimeout
-            | Self::NoPartition => Side::Client,
+            | Self::NoPartition
+            | Self::RequestRejected => Side::Client,
             Self::NoAvailableDestinations
             | Self::RequestCreation
             | Self::Extension

@@ -80,7 +80,7 @@ impl<'a> Direct<'a> {
     /// `None` if it is a request for [`Sending`]. What is to be sent has no edits of filters and no wish to switch.
     pub(super) fn of(sending: &'a Sending<'a>, plan: Option<&'a HeadPlan>) -> Option<Self> {
         let plan = plan?;
-        if !sending.state.speaks_http1() || plan.may_be_imitated(sending.head.classes()) {
+        if !sending.state.speaks_http1() {
             return None;
         }
         Some(Self {

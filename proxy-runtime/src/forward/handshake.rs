@@ -47,9 +47,12 @@ impl Handshake {
         let Some(wish) = wish else {
             return Ok(Self::None);
         };
-        let protocols = protocol::for_upgrade(upstream, wish.is_websocket()).map_err(|reason| {
-            ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
-                .with_source(reason)
+        let protocols = protocol::for_upgrade(upstream, wish.is_websocket()).map_err(|no_way| {
+            let kind = match no_way.is_for_upgrades_alone {
+                true => ForwardErrorKind::RequestRejected,
+                false => ForwardErrorKind::RequestCreation,
+            };
+            ForwardError::new(kind, StatusCode::BAD_GATEWAY).with_source(no_way.reason)
         })?;
         Self::over(protocols, wish, headers)
     }

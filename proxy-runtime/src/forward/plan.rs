@@ -106,7 +106,7 @@ pub(super) fn admit(
 ) -> Result<BodyKind, ForwardError> {
     if *head.method_value() == Method::CONNECT && wish.is_none() {
         return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
+            ForwardErrorKind::RequestRejected,
             StatusCode::BAD_GATEWAY,
         ));
     }

@@ -291,7 +291,7 @@ fn target(
     // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
     if path == "*" && *head.method_value() != Method::OPTIONS {
         return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
+            ForwardErrorKind::RequestRejected,
             StatusCode::BAD_REQUEST,
         ));
     }
@@ -333,8 +333,12 @@ fn copied(head: &HttpHead<'_>, copy: &HeaderCopy) -> HeaderMap {
         }
         HeaderCopy::Only(names) => {
             let mut some = head.headers().clone();
+            headers::strip_named(&mut some);
             retain(&mut some, names);
             headers::strip_framing(&mut some);
+            if some.remove(TE).is_some() && headers::accepts_trailers(head.headers()) {
+                some.insert(TE, HeaderValue::from_static("trailers"));
+            }
             some
         }
     };

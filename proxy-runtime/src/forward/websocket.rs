@@ -82,7 +82,7 @@ fn refused(bad: BadRequest, is_http2: bool) -> ForwardError {
         BadRequest::Version if !is_http2 => StatusCode::UPGRADE_REQUIRED,
         _ => StatusCode::BAD_REQUEST,
     };
-    ForwardError::new(ForwardErrorKind::RequestCreation, status).with_source(bad)
+    ForwardError::new(ForwardErrorKind::RequestRejected, status).with_source(bad)
 }
 
 /// Adds to the response for a request that failed what a client is to be told about WebSockets: which version there is

@@ -99,11 +99,7 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
-    if headers.contains_key(CONNECTION) {
-        for name in named_by_connection(headers) {
-            headers.remove(name);
-        }
-    }
+    strip_named(headers);
     let mut found: u32 = 0;
     for name in headers.keys() {
         if let Some(position) = HOP_BY_HOP.iter().position(|hop| *hop == name.as_str()) {
@@ -113,6 +109,18 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     while found != 0 {
         headers.remove(HOP_BY_HOP[found.trailing_zeros() as usize]);
         found &= found - 1;
+    }
+}
+
+/// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names, which
+/// are for the caller to remove or to keep.
+pub(crate) fn strip_named(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        for name in named_by_connection(headers) {
+            if !HOP_BY_HOP.contains(&name.as_str()) {
+                headers.remove(name);
+            }
+        }
     }
 }
 

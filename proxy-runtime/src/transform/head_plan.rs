@@ -3,21 +3,23 @@
 
 use std::sync::{Arc, OnceLock};
 
+use http::header::{HOST, TE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use proxy_model::RequestHead;
 use proxy_model::compiled::Route;
+use proxy_model::matching::RouteValues;
 use proxy_model::transform::{
-    ForwardedAction, HeaderChange, HeaderCopy, RequestTransform, ResponseCondition,
+    Forwarded, ForwardedAction, HeaderChange, HeaderCopy, RequestTransform, ResponseCondition,
     ResponseTransform, SetOrAppend, TargetTransform, Transforms, XForwardedPart,
 };
 
+use crate::connection::ConnectionInfo;
+use crate::head::HeadEdits;
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
-use crate::transform::LoopGuard;
+use crate::transform::{LoopGuard, Origin, is_imitation};
 
-/// What most routes get along with.
-const FEW_OPERATIONS: usize = 8;
-
-/// The most changes of one head that are made on bytes. Routes with more take the typed lane.
-pub(crate) const MOST_OPERATIONS: usize = 24;
+/// The operations on one head that are gathered without an allocation.
+const FEW_OPERATIONS: usize = 24;
 
 /// What a route does to heads, as operations on bytes. Made when a configuration is compiled.
 #[derive(Debug)]
@@ -32,8 +34,12 @@ pub(crate) struct HeadPlan {
     pub(crate) response: Box<[ResponseOperation]>,
     /// Method, path or query may change.
     pub(crate) rewrites_target: bool,
-    /// Requests get fields that the route names.
-    writes_fields: bool,
+    /// The values that are computed for each request, as [`RequestOperation::Computed`] numbers them.
+    computed: Box<[Computed]>,
+    /// The names of the fields that the route writes, which clients may imitate.
+    written: Box<[HeaderName]>,
+    /// The route names `TE` among the fields that are sent on.
+    copies_te: bool,
     /// What the guard against loops adds to requests.
     loop_line: Option<Arc<[u8]>>,
 }
@@ -66,7 +72,23 @@ pub(crate) enum RequestOperation {
     Write(FieldName, HeaderValue, SetOrAppend),
     /// A part of where the request came from. What is not known and to be set is removed: it is not to be believed.
     Tell(FieldName, XForwardedPart, SetOrAppend),
+    /// The value of this number that the plan computes for a request. Without a value, nothing is changed.
+    Computed(FieldName, usize, SetOrAppend),
+    /// The same, and without a value the field is removed: it is not to be believed.
+    ComputedOrRemoved(FieldName, usize),
 }
+
+/// A value that depends on the request.
+#[derive(Clone, Debug)]
+enum Computed {
+    /// The part of the path that the route's template calls by this name.
+    RouteValue(Box<str>),
+    /// The value of `Forwarded`.
+    Forwarded(Forwarded),
+}
+
+/// The values that a plan computes for one request, by number.
+type ComputedValues = Vec<Option<HeaderValue>>;
 
 /// One change of a response's fields.
 #[derive(Debug)]
@@ -101,7 +123,12 @@ impl HeadPlan {
         // What a response looks like depends on the method that it answers, which has to be the client's.
         let changes_method =
             |change: &TargetTransform| matches!(change, TargetTransform::Method { .. });
-        if changes_trailers || transforms.target().iter().any(changes_method) {
+        // A head that is made over for another destination does not tell where its `Host` came from.
+        let computes_host = |change: &RequestTransform| matches!(change, RequestTransform::RouteValue { name, .. } if *name == HOST);
+        if changes_trailers
+            || transforms.target().iter().any(changes_method)
+            || transforms.request().iter().any(computes_host)
+        {
             return None;
         }
         let mut host = match transforms.original_host() {
@@ -109,22 +136,25 @@ impl HeadPlan {
             false => HostRule::Destination,
         };
         let mut request = Vec::new();
+        let mut computed = Vec::new();
         for transform in transforms.request() {
-            request.extend(request_operation(transform, &mut host)?);
+            request.extend(request_operation(transform, &mut host, &mut computed));
         }
-        let response = transforms.response().iter().map(response_operation);
-        let response: Box<[_]> = response.collect::<Option<_>>()?;
-        (request.len() <= MOST_OPERATIONS && response.len() <= MOST_OPERATIONS).then_some(())?;
+        let response = transforms.response().iter().filter_map(response_operation);
         Some(Self {
             host,
-            request_copy: copy_rule(transforms.request_copy())?,
-            writes_fields: request
+            copies_te: matches!(transforms.request_copy(), HeaderCopy::Only(names) if names.contains(&TE)),
+            request_copy: copy_rule(transforms.request_copy()),
+            written: transforms
+                .request()
                 .iter()
-                .any(|operation| matches!(operation, RequestOperation::Write(..))),
-            request_removed: removed_by(&request),
+                .filter_map(written_name)
+                .collect(),
+            request_removed: removed_by(&request).filter(|_| computed.is_empty()),
             request: request.into(),
-            response_copy: copy_rule(transforms.response_copy())?,
-            response,
+            computed: computed.into(),
+            response_copy: copy_rule(transforms.response_copy()),
+            response: response.collect(),
             rewrites_target: !transforms.target().is_empty(),
             loop_line: None,
         })
@@ -139,11 +169,17 @@ impl HeadPlan {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
     }
 
-    /// Whether a request with fields of these classes may have one that imitates what the route writes: then it is for the typed lane,
-    /// which removes that.
+    /// Whether a request with fields of these classes may have one that imitates a field that the route writes.
     #[inline]
     pub(crate) fn may_be_imitated(&self, classes: ClassSet) -> bool {
-        self.writes_fields && classes.contains(FieldClass::Underscored)
+        classes.contains(FieldClass::Underscored) && !self.written.is_empty()
+    }
+
+    /// Whether a destination learns that the client accepts trailers. In HTTP/1.1 that is between neighbours, unless the route
+    /// says otherwise.
+    #[inline]
+    pub(crate) fn tells_of_trailers(&self, is_http2: bool) -> bool {
+        self.copies_te || (is_http2 && matches!(self.request_copy, CopyRule::All))
     }
 
     /// What the guard against loops adds to requests: a line with the CRLF in front of it, or nothing.
@@ -152,33 +188,91 @@ impl HeadPlan {
         self.loop_line.as_deref().unwrap_or_default()
     }
 
-    /// Calls `write` with the operations for a request of which `part` tells the parts of where it came from, as far as they
-    /// are known.
+    /// The values that the plan computes for a request of `route` with this head.
     #[inline]
-    pub(crate) fn for_request<'a>(
-        &'a self,
-        part: impl Fn(XForwardedPart) -> Option<FieldValue<'a>>,
-        write: impl FnOnce(&[FieldOperation<'a>]),
-    ) {
-        match self.request.len() {
-            0..=FEW_OPERATIONS => self.for_request_of::<FEW_OPERATIONS>(part, write),
-            _ => self.for_request_of::<MOST_OPERATIONS>(part, write),
+    fn compute<H: RequestHead>(
+        &self,
+        route: &Route,
+        head: &H,
+        connection: ConnectionInfo,
+    ) -> ComputedValues {
+        match self.computed.is_empty() {
+            true => Vec::new(),
+            false => self.compute_all(route, head, connection),
         }
     }
 
-    #[inline]
-    fn for_request_of<'a, const MOST: usize>(
-        &'a self,
-        part: impl Fn(XForwardedPart) -> Option<FieldValue<'a>>,
-        write: impl FnOnce(&[FieldOperation<'a>]),
-    ) {
-        let given = &*self.request;
-        let mut room = [FieldOperation::Nothing; MOST];
-        for (place, given) in room.iter_mut().zip(given) {
-            *place = given.for_request(&part);
-        }
-        write(&room[..given.len().min(MOST)]);
+    #[cold]
+    fn compute_all<H: RequestHead>(
+        &self,
+        route: &Route,
+        head: &H,
+        connection: ConnectionInfo,
+    ) -> ComputedValues {
+        let origin = Origin::new(head, connection);
+        let captured = route.matcher().path().capture(head.path());
+        let captured: RouteValues = captured.unwrap_or_default();
+        let computed = self.computed.iter().map(|computed| match computed {
+            Computed::RouteValue(parameter) => {
+                // A value that no header may hold is as good as none: it comes from the client's path.
+                HeaderValue::from_bytes(captured.get(parameter)?.as_bytes()).ok()
+            }
+            Computed::Forwarded(told) => origin.forwarded(told),
+        });
+        computed.collect()
     }
+
+    /// The names among `names` that imitate fields that the route writes.
+    #[cold]
+    fn imitations<'n>(&self, names: impl Iterator<Item = &'n [u8]>) -> Vec<FieldName> {
+        let is_imitated = |name: &&[u8]| {
+            let mut written = self.written.iter();
+            name.contains(&b'_') && written.any(|written| is_imitation(name, written))
+        };
+        let names = names.filter(is_imitated);
+        let names = names.filter_map(|name| FieldName::new(std::str::from_utf8(name).ok()?));
+        names.collect()
+    }
+
+    /// Calls `write` with the operations for one request: what filters changed, then what the route does.
+    #[inline]
+    pub(crate) fn for_request<'n, H: RequestHead>(
+        &self,
+        request: &Changed<'_, H>,
+        names: impl Iterator<Item = &'n [u8]>,
+        part: impl Fn(XForwardedPart) -> Option<FieldValue<'n>>,
+        write: impl FnOnce(&[FieldOperation<'_>]),
+    ) {
+        let edits = request.edits;
+        let values = self.compute(request.route, request.head, request.connection);
+        let mut imitations = match self.may_be_imitated(request.classes) {
+            true => self.imitations(names),
+            false => Vec::new(),
+        };
+        if let Some(edits) = edits {
+            let written = edits.written().map(|(name, _)| name.as_bytes());
+            imitations.extend(self.imitations(written));
+        }
+        let route = self.request.iter();
+        let route = route.map(|operation| operation.for_request(&values, &part));
+        if edits.is_none() && imitations.is_empty() {
+            return with_slice(route, write);
+        }
+        let edited = edits.into_iter().flat_map(HeadEdits::operations);
+        let imitated = imitations.iter().map(FieldOperation::Remove);
+        with_slice(edited.chain(imitated).chain(route), write);
+    }
+}
+
+/// A request whose fields are changed.
+pub(crate) struct Changed<'a, H> {
+    pub(crate) route: &'a Route,
+    pub(crate) head: &'a H,
+    /// The classes of its fields.
+    pub(crate) classes: ClassSet,
+    pub(crate) connection: ConnectionInfo,
+    /// What filters changed, which comes before what the route says.
+    pub(crate) edits: Option<&'a HeadEdits>,
 }
 
 impl CopyRule {
@@ -240,8 +334,10 @@ impl RequestOperation {
         match self {
             Self::Remove(name)
             | Self::Write(name, _, SetOrAppend::Set)
-            | Self::Tell(name, _, SetOrAppend::Set) => Some(name),
-            Self::Write(..) | Self::Tell(..) => None,
+            | Self::Tell(name, _, SetOrAppend::Set)
+            | Self::Computed(name, _, SetOrAppend::Set)
+            | Self::ComputedOrRemoved(name, _) => Some(name),
+            Self::Write(..) | Self::Tell(..) | Self::Computed(..) => None,
         }
     }
 
@@ -249,16 +345,22 @@ impl RequestOperation {
     fn writes(&self, name: &FieldName) -> bool {
         match self {
             Self::Remove(_) => false,
-            Self::Write(own, ..) | Self::Tell(own, ..) => own.is_same(name),
+            Self::Write(own, ..)
+            | Self::Tell(own, ..)
+            | Self::Computed(own, ..)
+            | Self::ComputedOrRemoved(own, _) => own.is_same(name),
         }
     }
 
-    /// The operation for a request of which `part` tells the parts of where it came from, as far as they are known.
+    /// The operation for a request for which the plan computed `values`, and of which `part` tells the parts of where it came
+    /// from, as far as they are known.
     #[inline]
-    pub(crate) fn for_request<'a>(
-        &'a self,
-        part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'a>>,
-    ) -> FieldOperation<'a> {
+    fn for_request<'o, 'p: 'o>(
+        &'o self,
+        values: &'o [Option<HeaderValue>],
+        part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'p>>,
+    ) -> FieldOperation<'o> {
+        let computed = |number: usize| values.get(number).and_then(Option::as_ref).map(known);
         match self {
             Self::Remove(name) => FieldOperation::Remove(name),
             Self::Write(name, value, action) => written(name, known(value), *action),
@@ -266,6 +368,14 @@ impl RequestOperation {
                 (Some(value), action) => written(name, value, *action),
                 (None, SetOrAppend::Set) => FieldOperation::Remove(name),
                 (None, SetOrAppend::Append) => FieldOperation::Nothing,
+            },
+            Self::Computed(name, number, action) => match computed(*number) {
+                Some(value) => written(name, value, *action),
+                None => FieldOperation::Nothing,
+            },
+            Self::ComputedOrRemoved(name, number) => match computed(*number) {
+                Some(value) => FieldOperation::Set(name, value),
+                None => FieldOperation::Remove(name),
             },
         }
     }
@@ -314,9 +424,9 @@ pub(crate) fn with_slice<'o, T>(
     let Some(first) = operations.next() else {
         return write(&[]);
     };
-    let mut room = [first; MOST_OPERATIONS];
+    let mut room = [first; FEW_OPERATIONS];
     let mut count = 1;
-    for operation in operations.by_ref().take(MOST_OPERATIONS - 1) {
+    for operation in operations.by_ref().take(FEW_OPERATIONS - 1) {
         room[count] = operation;
         count += 1;
     }
@@ -337,49 +447,76 @@ pub(crate) fn known(value: &HeaderValue) -> FieldValue<'_> {
     FieldValue::from_header(value)
 }
 
-/// Nothing in it: there is nothing to do. `None`: it cannot be done here.
+/// The name of a field that the route writes with a value of its own, which a client might imitate.
+fn written_name(transform: &RequestTransform) -> Option<HeaderName> {
+    match transform {
+        RequestTransform::Header { name, .. }
+        | RequestTransform::RouteValue { name, .. }
+        | RequestTransform::ClientCert(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// The operation that makes a change; `None` if it is one of `host`, or has no effect.
 fn request_operation(
     transform: &RequestTransform,
     host: &mut HostRule,
-) -> Option<Option<RequestOperation>> {
+    computed: &mut Vec<Computed>,
+) -> Option<RequestOperation> {
+    let mut compute = |value: Computed| {
+        computed.push(value);
+        computed.len() - 1
+    };
     Some(match transform {
-        RequestTransform::Header { name, value, .. } if name == http::header::HOST => {
+        RequestTransform::Header { name, value, .. } if name == HOST => {
             *host = HostRule::Fixed(value.clone());
-            None
+            return None;
         }
-        RequestTransform::Remove(name) if name == http::header::HOST => {
+        RequestTransform::Remove(name) if name == HOST => {
             *host = HostRule::Restored;
-            None
+            return None;
         }
         RequestTransform::Header {
             name,
             value,
             action,
-        } => Some(RequestOperation::Write(
-            changeable(name)?,
-            value.clone(),
-            *action,
-        )),
+        } => RequestOperation::Write(changeable(name)?, value.clone(), *action),
+        RequestTransform::RouteValue {
+            name,
+            parameter,
+            action,
+        } => {
+            let name = changeable(name)?;
+            let number = compute(Computed::RouteValue(parameter.clone()));
+            RequestOperation::Computed(name, number, *action)
+        }
         RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {
-            Some(RequestOperation::Remove(changeable(name)?))
+            // No server of this crate asks clients for certificates yet, so there is none to tell of.
+            RequestOperation::Remove(changeable(name)?)
         }
         RequestTransform::XForwarded(told) => {
-            let name = changeable(told.name())?;
+            let (name, part) = (changeable(told.name())?, told.part());
             match told.action() {
-                ForwardedAction::Remove => Some(RequestOperation::Remove(name)),
-                ForwardedAction::Set => {
-                    Some(RequestOperation::Tell(name, told.part(), SetOrAppend::Set))
-                }
-                ForwardedAction::Append => Some(RequestOperation::Tell(
-                    name,
-                    told.part(),
-                    SetOrAppend::Append,
-                )),
+                ForwardedAction::Remove => RequestOperation::Remove(name),
+                ForwardedAction::Set => RequestOperation::Tell(name, part, SetOrAppend::Set),
+                ForwardedAction::Append => RequestOperation::Tell(name, part, SetOrAppend::Append),
             }
         }
-        RequestTransform::Forwarded(told) if told.action() == ForwardedAction::Remove => Some(
-            RequestOperation::Remove(changeable(&http::header::FORWARDED)?),
-        ),
+        RequestTransform::Forwarded(told) => {
+            let name = changeable(&http::header::FORWARDED)?;
+            match told.action() {
+                ForwardedAction::Remove => RequestOperation::Remove(name),
+                action => {
+                    let number = compute(Computed::Forwarded(*told));
+                    match action {
+                        ForwardedAction::Append => {
+                            RequestOperation::Computed(name, number, SetOrAppend::Append)
+                        }
+                        _ => RequestOperation::ComputedOrRemoved(name, number),
+                    }
+                }
+            }
+        }
         _ => return None,
     })
 }
@@ -398,21 +535,17 @@ fn response_operation(transform: &ResponseTransform) -> Option<ResponseOperation
     })
 }
 
-fn copy_rule(copy: &HeaderCopy) -> Option<CopyRule> {
-    Some(match copy {
+fn copy_rule(copy: &HeaderCopy) -> CopyRule {
+    match copy {
         HeaderCopy::All => CopyRule::All,
         HeaderCopy::None => CopyRule::None,
-        HeaderCopy::Only(names) => {
-            CopyRule::Only(names.iter().map(changeable).collect::<Option<_>>()?)
-        }
-    })
+        HeaderCopy::Only(names) => CopyRule::Only(names.iter().filter_map(changeable).collect()),
+    }
 }
 
-/// The name of a field that is the route's to change. The others are the connection's, on bytes.
+/// The name of a field that is the route's to change. The others are the connection's; a configuration that names one gets a
+/// warning that it has no effect.
 fn changeable(name: &HeaderName) -> Option<FieldName> {
-    const CONNECTION: ClassSet = ClassSet::CONNECTION
-        .with(FieldClass::ContentLength)
-        .with(FieldClass::TransferEncoding);
     let name = FieldName::new(name.as_str())?;
-    (!CONNECTION.contains(name.class())).then_some(name)
+    (!FieldOperation::PROTECTED.contains(name.class())).then_some(name)
 }

@@ -13,9 +13,11 @@ mod response;
 mod tests;
 
 #[cfg(feature = "server")]
+pub(crate) use self::forwarded::Origin;
+#[cfg(feature = "server")]
 pub(crate) use self::head_plan::{
-    HeadPlan, HostRule, MOST_OPERATIONS, RequestOperation, known, with_slice,
+    Changed, HeadPlan, HostRule, RequestOperation, known, with_slice,
 };
 pub(crate) use self::loop_guard::{LoopGuard, guards};
-pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
+pub(crate) use self::request::{Outgoing, append, apply_to_request, is_imitation, retain};
 pub(crate) use self::response::{apply_to_own_response, apply_to_response, apply_to_trailers};

@@ -45,6 +45,7 @@ fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
         HeaderCopy::All => headers::strip_hop_by_hop(fields),
         HeaderCopy::None => fields.clear(),
         HeaderCopy::Only(names) => {
+            headers::strip_named(fields);
             retain(fields, names);
             headers::strip_framing(fields);
         }

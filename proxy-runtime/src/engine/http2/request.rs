@@ -36,10 +36,7 @@ pub(super) fn start<'a>(
     let view = HttpHead::with_classes(head, client.record.connection.info, classes);
     let resolved = ResolvedRoute::find(engine, generation, &view)?;
     // Filters are shown heads in `http` types, and loops are ended on the typed lane.
-    if resolved.filters().is_some()
-        || resolved.route_state.is_loop(&view, classes)
-        || resolved.plan.may_be_imitated(classes)
-    {
+    if resolved.filters().is_some() || resolved.route_state.is_loop(&view, classes) {
         return None;
     }
     let framing = match body_kind_of(&view, client.body.is_none()).ok()? {
