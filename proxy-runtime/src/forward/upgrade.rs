@@ -16,13 +16,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
 
 use super::open_account::OpenAccount;
-use super::shared_progress::SharedProgress;
-use super::timeout::IdleTimer;
 use crate::error::ForwardErrorKind;
 use crate::head::headers;
 #[cfg(feature = "http2")]
 use crate::head::is_websocket_connect;
 use crate::observe::targets;
+use crate::progress::IdleTimer;
+use crate::progress::SharedProgress;
 use crate::upstream::{Lease, Switching};
 
 /// Bytes that a tunnel holds at a time, in each direction.

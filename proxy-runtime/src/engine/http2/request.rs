@@ -7,6 +7,7 @@ use http::{Method, Version};
 use tokio::time::Instant;
 
 use super::upload::Allowed;
+use crate::cluster::Picked;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::outgoing::Invalid;
@@ -17,7 +18,7 @@ use crate::forward::{BodyKind, body_kind_of};
 use crate::head::HttpHead;
 use crate::http1::{Asked, ClassSet, FieldClass, Framing, Method as RawMethod};
 use crate::server::http2::Client;
-use crate::state::{Generation, Picked};
+use crate::state::Generation;
 use crate::stream::spare as buffers;
 
 /// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route,

@@ -12,11 +12,11 @@ use proxy_model::ClusterId;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use super::Probe;
 use super::round::{Target, run_round};
-use crate::exchange::after;
+use crate::health::Probe;
+use crate::live::DestinationKey;
+use crate::progress::after;
 use crate::proxy::Shared;
-use crate::state::DestinationKey;
 
 /// Probes under way at a time, over all clusters. A probe that waits for its turn is not late.
 const PROBES: usize = 512;
@@ -37,10 +37,10 @@ pub(crate) struct ActiveChecks {
 
 /// What every check needs.
 #[derive(Clone)]
-pub(super) struct Prober {
-    pub(super) shared: Arc<Shared>,
-    pub(super) probe: Arc<dyn Probe>,
-    pub(super) turns: Arc<Semaphore>,
+pub(crate) struct Prober {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) probe: Arc<dyn Probe>,
+    pub(crate) turns: Arc<Semaphore>,
 }
 
 impl ActiveChecks {

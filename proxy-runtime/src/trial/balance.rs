@@ -6,16 +6,18 @@ use std::sync::Arc;
 use proxy_model::config::{ClusterConfig, ProxyConfig};
 use proxy_model::{ClusterId, CompileOptions, DestinationId, Problems, RequestHead, Snapshot};
 
-use super::{LoadBalancer, Random};
+use crate::balance::{LoadBalancer, Random};
+use crate::cluster::{ClusterState, PickContext};
 use crate::observe::InFlightGuard;
-use crate::state::{ClusterState, Generation, PickContext, Registered};
+use crate::state::{Generation, Registered};
 
 /// One cluster to try a policy on, without a network: for tests and benchmarks.
 ///
 /// # Examples
 ///
 /// ```
-/// use proxy_runtime::balance::{RoundRobin, Trial};
+/// use proxy_runtime::balance::RoundRobin;
+/// use proxy_runtime::trial::Trial;
 /// use proxy_runtime::proxy_model::config::{ClusterConfig, DestinationConfig};
 ///
 /// let destination = |address: &str| DestinationConfig {
@@ -95,19 +97,19 @@ impl Trial {
 
     /// Has each worker count for itself, as if there were many requests.
     #[cfg(all(test, feature = "server"))]
-    pub(super) fn split(&self) {
+    pub(crate) fn split(&self) {
         for destination in self.state().destinations() {
             destination.metrics().split();
         }
     }
 
     #[cfg(test)]
-    pub(super) fn take_turn(&self) -> u64 {
+    pub(crate) fn take_turn(&self) -> u64 {
         self.state().live().next_turn()
     }
 
     #[cfg(test)]
-    pub(super) fn set_turn(&self, turn: u64) {
+    pub(crate) fn set_turn(&self, turn: u64) {
         self.state().live().set_turn(turn);
     }
 }

@@ -1,6 +1,7 @@
 //! Destinations that are asked something else than before.
 
 use super::*;
+use crate::health::Health;
 
 /// The cluster's own path and settings of the check, and each destination with its `HealthPath`, if it has one.
 fn with_paths(cluster: &str, destinations: &[(&str, Option<&str>)]) -> Arc<Snapshot> {

@@ -12,10 +12,11 @@ use proxy_model::Snapshot;
 use proxy_model::compiled::{Cluster, Destination};
 use tokio::time::{Instant, sleep};
 
+use crate::Proxy;
+use crate::build::ProxyBuilder;
 use crate::fixtures::snapshot;
 use crate::health::{Health, Probe, ProbeError};
 use crate::status::DestinationStatus;
-use crate::{Proxy, ProxyBuilder};
 
 /// What a destination answers to a probe.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,13 @@ use tokio::time::sleep;
 use tracing::Level;
 
 use self::script::{Answer, Script, a_round, checked, health, start, start_with, status};
-use super::*;
 use crate::Proxy;
 use crate::fixtures::{Log, config, snapshot};
+use crate::health::ActiveHealthPolicy;
+use crate::health::Health;
+use crate::health::Probe;
+use crate::health::ProbeError;
+use crate::health::Probed;
 use crate::observe::targets;
 
 /// Intervals of 10 s, so that a round begins 9 to 11 s after the one before.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::timeout::Activity;
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::exchange::{End, Stage};
-use crate::state::InFlight;
+use crate::live::InFlight;
+use crate::progress::Activity;
+use crate::progress::{End, Stage};
 
 /// What both directions of a request share while it is at a destination, where it is in flight for as long as one of
 /// them holds this.

@@ -8,8 +8,8 @@ use http::{Method, Request, StatusCode, Uri, Version};
 use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
 use proxy_model::transform::path_and_query;
 
-use super::{Probe, ProbeError};
-use crate::forward::OutgoingBody;
+use crate::health::{Probe, ProbeError};
+use crate::progress::OutgoingBody;
 use crate::upstream::Upstreams;
 
 /// What probes say that they come from.

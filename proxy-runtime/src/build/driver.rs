@@ -10,9 +10,10 @@ use proxy_model::Snapshot;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Shared;
-use crate::health::{ActiveChecks, Probe};
+use crate::health::Probe;
 use crate::observe::targets;
+use crate::probing::ActiveChecks;
+use crate::proxy::Shared;
 
 /// How often rates are measured.
 const SAMPLING: Duration = Duration::from_secs(1);
@@ -27,7 +28,7 @@ const SAMPLING: Duration = Duration::from_secs(1);
 pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
 
 impl Driver {
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Arc<Shared>,
         snapshots: Option<watch::Receiver<Arc<Snapshot>>>,
         probe: Arc<dyn Probe>,

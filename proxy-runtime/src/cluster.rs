@@ -1,7 +1,6 @@
 //! Live state of one cluster, and the pick of a destination.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use discovery_core::{Unreachable, UnreachableClusters};
@@ -11,12 +10,14 @@ use proxy_model::compiled::{Cluster, DestinationIndex};
 use proxy_model::config::HttpVersion;
 use proxy_model::{ClusterId, RequestHead};
 
-use super::assessment::{Assessment, assess};
-use super::available::Available;
-use super::destination::DestinationState;
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
 use crate::health::Health;
-use crate::observe::{ClusterMetrics, InFlightGuard, OwnLine};
+use crate::live::Available;
+use crate::live::ClientKey;
+use crate::live::ClusterLive;
+use crate::live::DestinationState;
+use crate::live::{Assessment, assess};
+use crate::observe::InFlightGuard;
 use crate::transform::LoopGuard;
 #[cfg(feature = "server")]
 use crate::upstream::{Protocols, protocol};
@@ -32,56 +33,6 @@ pub(crate) struct PickContext {
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
     /// Where clusters are reported that cannot be reached. None: nobody wants to know.
     pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
-}
-
-/// Names the settings by which connections are made, for the life of the process. It changes when a reload changes
-/// them, so that pools do not use connections that were made by others. What came later is greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ClientKey(u64);
-
-impl ClientKey {
-    pub(super) fn next() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// What of a cluster is carried over from generation to generation.
-#[derive(Debug, Default)]
-pub(crate) struct ClusterLive {
-    /// Grows with each change of a destination's health, after the change itself is visible. Every generation's list
-    /// of available destinations says of which epoch it is; one that is behind is made anew by the next pick. So a
-    /// change is never lost, whether it comes before, while or after a generation is built.
-    health_epoch: AtomicU64,
-    /// Turns that were taken, by all workers: who asks for turns wants them in order.
-    cursor: OwnLine<AtomicU64>,
-    metrics: ClusterMetrics,
-}
-
-impl ClusterLive {
-    /// Says that the health of destinations has changed. Called after the change was stored.
-    pub(crate) fn health_changed(&self) {
-        self.health_epoch.fetch_add(1, Ordering::Release);
-    }
-
-    /// What is counted of it.
-    pub(crate) fn metrics(&self) -> &ClusterMetrics {
-        &self.metrics
-    }
-
-    /// Takes the next turn: 0, 1, 2 … and after the last number 0 again.
-    pub(crate) fn next_turn(&self) -> u64 {
-        self.cursor.0.fetch_add(1, Ordering::Relaxed)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn set_turn(&self, turn: u64) {
-        self.cursor.0.store(turn, Ordering::Relaxed);
-    }
-
-    fn health_epoch(&self) -> u64 {
-        self.health_epoch.load(Ordering::Acquire)
-    }
 }
 
 /// The state of one cluster in one generation.
@@ -102,7 +53,7 @@ pub(crate) struct ClusterState {
 }
 
 impl ClusterState {
-    pub(super) fn new(
+    pub(crate) fn new(
         cluster: &Cluster,
         live: Arc<ClusterLive>,
         client: ClientKey,
@@ -214,13 +165,18 @@ impl ClusterState {
             0 => return None,
             // The policy is not asked, so a turn is not taken (I10).
             1 => 0,
-            _ => policy.pick(&Candidates::new(cluster, self, available), head)?,
+            _ => policy.pick(&self.candidates(cluster, available), head)?,
         };
         let index = *available.members().get(position)?;
         Some(Picked {
             index,
             in_flight: self.destination(index).enter(),
         })
+    }
+
+    fn candidates<'a>(&'a self, cluster: &'a Cluster, available: &'a Available) -> Candidates<'a> {
+        let random = &self.context.random;
+        Candidates::new(cluster, &self.destinations, &self.live, random, available)
     }
 
     /// The list of available destinations as of now.
@@ -236,10 +192,6 @@ impl ClusterState {
         assess(cluster, self.context.zone.as_deref(), &[], |i| {
             self.destinations[i].health().active()
         })
-    }
-
-    pub(crate) fn context(&self) -> &PickContext {
-        &self.context
     }
 
     /// Makes a new list, unless another thread is at it.

@@ -8,8 +8,9 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::alarm::{self, Ticket};
-use crate::exchange::{Deadlines, End, after};
+use crate::progress::alarm;
+use crate::progress::alarm::Ticket;
+use crate::progress::{Deadlines, End, after};
 
 /// When something last happened on an exchange, in either direction.
 ///

@@ -11,13 +11,14 @@ use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use super::continuation::Gate;
-use super::shared_progress::SharedProgress;
-use super::timeout::IdleTimer;
 use crate::BoxError;
-use crate::error::{ForwardError, ForwardErrorKind};
-use crate::exchange::Stage;
+use crate::error::ForwardErrorKind;
+use crate::error::status_of;
 use crate::head::headers;
+use crate::progress::Gate;
+use crate::progress::IdleTimer;
+use crate::progress::SharedProgress;
+use crate::progress::Stage;
 
 type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 
@@ -78,7 +79,7 @@ impl OutgoingBody {
     {
         let destination = crate::fixtures::destination();
         let guard = destination.enter();
-        let in_flight = crate::state::InFlight::new(destination, guard);
+        let in_flight = crate::live::InFlight::new(destination, guard);
         let progress = SharedProgress::new(
             in_flight,
             std::time::Duration::from_secs(100),
@@ -353,31 +354,4 @@ impl StdError for UploadError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         Some(&self.reset)
     }
-}
-
-/// What the client is told when its body ends with this error: 400, unless it exceeded a limit of the server's or of the program
-/// around the proxy.
-pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(status) = refusal_of(error) {
-            return status;
-        }
-        cause = error.source();
-    }
-    StatusCode::BAD_REQUEST
-}
-
-fn refusal_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
-    #[cfg(feature = "server")]
-    if let Some(error) = error.downcast_ref::<crate::server::RequestBodyError>() {
-        return Some(error.status());
-    }
-    if error.is::<http_body_util::LengthLimitError>() {
-        return Some(StatusCode::PAYLOAD_TOO_LARGE);
-    }
-    let error = error.downcast_ref::<ForwardError>()?;
-    let is_of_body = error.kind() == ForwardErrorKind::RequestBodyClient
-        || error.status() == StatusCode::PAYLOAD_TOO_LARGE;
-    is_of_body.then(|| error.status())
 }

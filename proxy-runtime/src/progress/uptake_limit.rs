@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::shared_progress::SharedProgress;
+use crate::progress::SharedProgress;
+use crate::progress::after;
 
 /// How long the client of a response may take nothing of it while nothing else happens in its exchange: the `ActivityTimeout` of
 /// the cluster.
@@ -45,7 +46,7 @@ impl UptakeLimit {
 
     /// When a client is given up that has taken nothing since then, if nothing happens.
     pub(crate) fn due(&self, since: Instant) -> Instant {
-        let due = crate::server::connection::after(since, self.timeout);
+        let due = after(since, self.timeout);
         let progress = self.progress.upgrade();
         progress.map_or(due, |progress| due.max(progress.activity.deadline()))
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proxy_model::compiled::ClusterIndex;
 use tokio::time::Instant;
 
-use super::{Protocols, Wanted};
 use crate::state::Generation;
+use crate::upstream::{Protocols, Wanted};
 use crate::{BoxError, Proxy, ProxyService};
 
 /// The idle connections to one destination, to measure what it costs to take one of them and to give it back, without a

@@ -120,7 +120,7 @@ impl DestinationState {
         self.removed.load(Ordering::Relaxed)
     }
 
-    pub(super) fn mark_removed(&self) {
+    pub(crate) fn mark_removed(&self) {
         self.removed.store(true, Ordering::Relaxed);
     }
 

@@ -121,19 +121,19 @@ impl Attempts {
     }
 
     /// Another attempt at the same destination begins.
-    pub(super) fn stay(&mut self) {
+    pub(crate) fn stay(&mut self) {
         self.count = self.count.saturating_add(1);
         self.here = self.here.saturating_add(1);
     }
 
     /// An attempt at another destination begins.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.count = self.count.saturating_add(1);
         self.here = 1;
     }
 
     /// Notes a destination that failed.
-    pub(super) fn failed(&mut self, destination: DestinationIndex) {
+    pub(crate) fn failed(&mut self, destination: DestinationIndex) {
         if let Some(place) = self.failed.get_mut(usize::from(self.failed_count)) {
             *place = destination;
             self.failed_count += 1;
@@ -141,7 +141,7 @@ impl Attempts {
     }
 
     /// The destinations that failed.
-    pub(super) fn tried(&self) -> &[DestinationIndex] {
+    pub(crate) fn tried(&self) -> &[DestinationIndex] {
         &self.failed[..usize::from(self.failed_count)]
     }
 }

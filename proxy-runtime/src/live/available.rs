@@ -2,12 +2,12 @@
 
 use proxy_model::compiled::{Cluster, DestinationIndex};
 
-use super::assessment::Assessment;
+use crate::live::Assessment;
 
 /// The destinations of one cluster that may be picked at the moment, with what policies need precomputed.
 #[derive(Debug)]
 pub(crate) struct Available {
-    /// Health was as of this epoch of the cluster; see [`ClusterLive`](super::ClusterLive).
+    /// Health was as of this epoch of the cluster; see [`ClusterLive`](crate::live::ClusterLive).
     epoch: u64,
     panic: bool,
     members: Box<[DestinationIndex]>,

@@ -13,11 +13,13 @@ use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination, Des
 use tokio::time::{Instant, timeout};
 
 use super::active::Prober;
-use super::{Health, HealthRecord, ProbeError, Probed};
+use crate::cluster::ClusterState;
 use crate::contain::{Panicked, contained, contained_call};
+use crate::health::{Health, HealthRecord, ProbeError, Probed};
+use crate::live::{DestinationKey, DestinationState};
 use crate::observe::targets;
 use crate::proxy::Shared;
-use crate::state::{ClusterState, DestinationKey, DestinationState, Generation};
+use crate::state::Generation;
 
 /// Probes of one cluster under way at a time.
 const PARALLEL: usize = 64;
@@ -44,26 +46,26 @@ impl<'a> Question<'a> {
 
 /// A cluster to probe, in the generation in which it was found.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(crate) struct Target {
     generation: Arc<Generation>,
     index: ClusterIndex,
 }
 
 impl Target {
     /// The cluster called `id` of the current generation, if its check is on.
-    pub(super) fn find(shared: &Shared, id: &ClusterId) -> Option<Self> {
+    pub(crate) fn find(shared: &Shared, id: &ClusterId) -> Option<Self> {
         let generation = shared.load_full();
         let index = generation.snapshot().cluster_index(id)?;
         generation.snapshot().cluster_at(index).active_check()?;
         Some(Self { generation, index })
     }
 
-    pub(super) fn interval(&self) -> Duration {
+    pub(crate) fn interval(&self) -> Duration {
         self.check().interval()
     }
 
     /// Its destinations.
-    pub(super) fn keys(&self) -> Vec<DestinationKey> {
+    pub(crate) fn keys(&self) -> Vec<DestinationKey> {
         self.state()
             .destinations()
             .iter()
@@ -72,7 +74,7 @@ impl Target {
     }
 
     /// Its destinations that are asked something else than in `before`, where they were already.
-    pub(super) fn asked_anew_since(&self, before: &Self) -> HashSet<DestinationKey> {
+    pub(crate) fn asked_anew_since(&self, before: &Self) -> HashSet<DestinationKey> {
         self.destinations()
             .filter(|(destination, state)| {
                 before
@@ -84,7 +86,7 @@ impl Target {
     }
 
     /// Forgets how many probes in a row failed or succeeded at the destinations that `chosen` picks. Verdicts stay.
-    pub(super) fn count_anew(&self, chosen: impl Fn(DestinationKey) -> bool) {
+    pub(crate) fn count_anew(&self, chosen: impl Fn(DestinationKey) -> bool) {
         for (_, state) in self.destinations().filter(|(_, state)| chosen(state.key())) {
             state.health().update(|record| {
                 record.failures = 0;
@@ -149,7 +151,7 @@ struct Finding<'a> {
 ///
 /// Probes that are not wanted any more, since their destination is gone or is asked something else now, end early, and
 /// nothing is concluded from them. Dropped, it ends all its probes and concludes nothing.
-pub(super) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
+pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
     let chosen: HashSet<_> = keys.iter().collect();
     let probes = target
         .destinations()

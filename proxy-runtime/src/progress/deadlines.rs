@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::end::{End, Stage};
 use crate::error::ForwardError;
+use crate::progress::{End, Stage};
 
 /// Longer than any program runs; adding it to a moment does not overflow.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

@@ -12,14 +12,23 @@ use tokio::sync::watch;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::shared::Settings;
-use super::{Driver, Proxy, Shared};
 use crate::BoxError;
 use crate::balance::{LoadBalancer, Random};
+use crate::build::Driver;
 use crate::filter::Filter;
-use crate::health::{ActiveHealthPolicy, Probe, UpstreamProbe};
+use crate::health::{ActiveHealthPolicy, Probe};
 use crate::layer::{ProxyRequestBody, RouteService, boxed};
+use crate::probing::UpstreamProbe;
+use crate::proxy::Settings;
+use crate::proxy::{Proxy, Shared};
 use crate::upstream::UpstreamOptions;
+
+impl Proxy {
+    /// Begins to make a proxy.
+    pub fn builder() -> ProxyBuilder {
+        ProxyBuilder::default()
+    }
+}
 
 /// Makes a [`Proxy`] and its [`Driver`].
 #[derive(Default)]
@@ -178,7 +187,7 @@ impl ProxyBuilder {
             probe.unwrap_or_else(|| Arc::new(UpstreamProbe::new(Arc::clone(shared.upstreams()))));
         let alive = Arc::new(watch::Sender::new(()));
         let driver = Driver::new(Arc::clone(&shared), snapshots, probe, alive.subscribe());
-        Ok((Proxy { shared, alive }, driver))
+        Ok((Proxy::new(shared, alive), driver))
     }
 }
 
