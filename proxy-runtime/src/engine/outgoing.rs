@@ -3,7 +3,7 @@
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
-use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
+use proxy_model::transform::{RequestTarget, path_and_query};
 
 use super::readdress::{host_of, names_destination};
 use crate::connection::ConnectionInfo;
@@ -12,7 +12,7 @@ use crate::http1::{
     Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
     OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, RequestOperation, known};
+use crate::transform::{Changed, HeadPlan, HostRule, Parts, RequestOperation, known};
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -127,7 +127,8 @@ impl<'a> Outgoing<'a> {
         };
         let fields = self.table.fields().iter();
         let names = fields.map(|field| field.name().get(self.buffer));
-        let part = |part| self.part(part);
+        let parts = self.parts();
+        let part = |part| parts.get(part);
         let write = |operations: &[FieldOperation<'_>]| self.write_by(target, operations, out);
         self.plan.for_request(&changed, names, part, write);
     }
@@ -200,18 +201,14 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// A part of where the request came from, if it is known.
+    /// Where the request came from.
     #[inline]
-    fn part(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
-        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
-        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
-        match part {
-            XForwardedPart::For => self.remote,
-            XForwardedPart::Proto => Some(if self.view.is_https() { HTTPS } else { HTTP }),
-            XForwardedPart::Host if self.request.authority().is_empty() => None,
-            XForwardedPart::Host => Some(self.request.authority_value(self.buffer)),
-            // The proxy serves whole paths: nothing was taken off before it saw the request.
-            XForwardedPart::Prefix => None,
+    fn parts(&self) -> Parts<'a> {
+        let has_authority = !self.request.authority().is_empty();
+        Parts {
+            remote: self.remote,
+            authority: has_authority.then(|| self.request.authority_value(self.buffer)),
+            is_https: self.view.is_https(),
         }
     }
 }
@@ -237,12 +234,13 @@ impl Changes for RouteChanges<'_> {
 
     #[inline]
     fn write(&self, out: &mut Vec<u8>) {
+        let parts = self.outgoing.parts();
         for operation in &self.outgoing.plan.request {
             match operation {
                 RequestOperation::Remove(_) => {}
                 RequestOperation::Write(name, value, _) => name.write_line(known(value), out),
                 RequestOperation::Tell(name, part, _) => {
-                    if let Some(value) = self.outgoing.part(*part) {
+                    if let Some(value) = parts.get(*part) {
                         name.write_line(value, out);
                     }
                 }
