@@ -10,7 +10,6 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 use proxy_model::transform::XForwardedPart;
 
-use super::outgoing::{Invalid, elsewhere};
 use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
 use crate::head::{HttpHead, headers};
@@ -18,7 +17,7 @@ use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, known};
+use crate::transform::{Changed, HeadPlan, HostRule, Invalid, elsewhere, known};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -203,7 +202,7 @@ pub(crate) fn response_head(
 }
 
 /// Status and fields that are sent on, but for what the route does.
-pub(super) fn kept(
+pub(crate) fn kept(
     response: &RawResponse,
     text: &Bytes,
     table: &HeadTable,
