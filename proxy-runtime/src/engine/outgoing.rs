@@ -2,8 +2,6 @@
 
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
-use proxy_model::matching::RouteValues;
-use proxy_model::transform::{RequestTarget, path_and_query};
 
 use super::readdress::{host_of, names_destination};
 use crate::connection::ConnectionInfo;
@@ -12,7 +10,9 @@ use crate::http1::{
     Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
     OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, Parts, RequestOperation, known};
+use crate::transform::{
+    Changed, HeadPlan, HostRule, Invalid, Parts, RequestOperation, elsewhere, known,
+};
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -30,10 +30,6 @@ pub(super) struct Outgoing<'a> {
     pub(super) remote: Option<FieldValue<'a>>,
     pub(super) connection: ConnectionInfo,
 }
-
-/// The route's changes make no valid request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Invalid;
 
 impl<'a> Outgoing<'a> {
     /// Appends the head to `out`.
@@ -249,29 +245,6 @@ impl Changes for RouteChanges<'_> {
             }
         }
     }
-}
-
-/// Path and query that a request gets whose route or destination changes them.
-#[cold]
-pub(super) fn elsewhere<H: RequestHead>(
-    plan: &HeadPlan,
-    route: &Route,
-    destination: &Destination,
-    head: &H,
-    (path, query): (&str, Option<&str>),
-) -> String {
-    let values = match plan.rewrites_target {
-        true => route.matcher().path().capture(head.path()),
-        false => None,
-    };
-    let values: RouteValues = values.unwrap_or_default();
-    let mut target = RequestTarget {
-        method: head.method().into(),
-        path: path.into(),
-        query: query.map(Into::into),
-    };
-    route.transforms().rewrite(&mut target, &values);
-    path_and_query(destination.address(), &target.path, target.query.as_deref())
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 
-use super::outgoing::{Invalid, elsewhere};
 use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
 use crate::head::{HttpHead, headers};
@@ -17,7 +16,7 @@ use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, Parts, known};
+use crate::transform::{Changed, HeadPlan, HostRule, Invalid, Parts, elsewhere, known};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -205,7 +204,7 @@ pub(crate) fn response_head(
 }
 
 /// Status and fields that are sent on, but for what the route does.
-pub(super) fn kept(
+pub(crate) fn kept(
     response: &RawResponse,
     text: &Bytes,
     table: &HeadTable,
