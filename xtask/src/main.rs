@@ -2,6 +2,9 @@
 //!
 //! `cargo xtask` alone prints what there is and where to begin.
 
+// Steps that run beside others keep what they print: `say!`.
+#![warn(clippy::print_stdout)]
+
 mod bench;
 mod checks;
 mod ci;
@@ -9,7 +12,9 @@ mod descriptors;
 mod disk;
 mod examples;
 mod external_types;
+mod output;
 mod packaging;
+mod page;
 mod peers;
 mod process;
 mod steps;

@@ -11,13 +11,14 @@ use proxy_model::compiled::{Destination, Route};
 use proxy_model::transform::XForwardedPart;
 
 use super::outgoing::{Invalid, elsewhere};
-use super::plan::{HeadPlan, HostRule, known};
+use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
-use crate::forward::{BodyKind, HttpHead, headers};
+use crate::head::{HttpHead, headers};
 use crate::http1::{
-    ClassSet, Copied, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
+    ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
+use crate::transform::{Changed, HeadPlan, HostRule, known};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -143,7 +144,17 @@ impl TypedRequest<'_> {
         };
         let copied = plan.request_copy.copied();
         let fields = head.headers();
-        plan.for_request(part, |operations| {
+        let changed = Changed {
+            route: self.route,
+            head,
+            classes: head.classes(),
+            connection: head.connection(),
+            // They are joined while they are written.
+            cookie: None,
+            edits: None,
+        };
+        let names = fields.keys().map(|name| name.as_str().as_bytes());
+        plan.for_request(&changed, names, part, |operations| {
             let request = StreamRequest {
                 method: head.method(),
                 target,
@@ -156,9 +167,8 @@ impl TypedRequest<'_> {
                 framing: self.framing,
                 copied,
                 operations,
-                accepts_trailers: head.is_http2()
-                    && head.classes().contains(FieldClass::Te)
-                    && matches!(copied, Copied::All)
+                accepts_trailers: head.classes().contains(FieldClass::Te)
+                    && plan.tells_of_trailers(head.is_http2())
                     && headers::accepts_trailers(fields),
                 last: plan.loop_line(),
             };

@@ -124,8 +124,7 @@ pub use self::access_log::{
     QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
-pub(crate) use self::connection::AddressText;
-pub use self::connection::{Outcome, RequestBody, RequestBodyError};
+pub use self::connection::{Outcome, RequestBody};
 pub use self::handle::{DrainReport, ServerHandle};
 pub use self::http1::{OnUpgrade, Upgraded};
 pub use self::limits::{DataRate, Http2Limits, Limits};
@@ -134,6 +133,7 @@ pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
+pub use crate::error::RequestBodyError;
 use crate::proxy::{Proxy, ProxyService};
 
 impl Server<()> {

@@ -10,34 +10,35 @@ use proxy_model::matching::RequestHost;
 use proxy_model::transform::{Forwarded, NodeFormat, NodeName, NodePort, XForwardedPart};
 
 use crate::connection::ConnectionInfo;
-use crate::forward::HttpHead;
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin<'a> {
-    pub(super) connection: ConnectionInfo,
-    pub(super) head: &'a HttpHead<'a>,
+pub(crate) struct Origin<'a> {
+    connection: ConnectionInfo,
+    authority: &'a str,
+    is_https: bool,
 }
 
-impl Origin<'_> {
-    fn proto(&self) -> &'static str {
-        if self.head.is_https() {
-            "https"
-        } else {
-            "http"
+impl<'a> Origin<'a> {
+    /// The origin of the request with this head, which came over `connection`.
+    pub(crate) fn new<H: RequestHead>(head: &'a H, connection: ConnectionInfo) -> Self {
+        Self {
+            connection,
+            authority: head.authority(),
+            is_https: head.is_https(),
         }
+    }
+
+    fn proto(&self) -> &'static str {
+        if self.is_https { "https" } else { "http" }
     }
 
     /// Host and port in ASCII.
     fn host(&self) -> Option<String> {
-        let authority = self.head.authority_str();
-        (!authority.is_empty()).then(|| to_ascii(authority))
+        (!self.authority.is_empty()).then(|| to_ascii(self.authority))
     }
 
     fn host_value(&self) -> Option<HeaderValue> {
-        if self.head.authority_str().is_ascii() {
-            return self.head.authority_value();
-        }
         HeaderValue::from_str(&self.host()?).ok()
     }
 
@@ -56,7 +57,7 @@ impl Origin<'_> {
     }
 
     /// The value of `Forwarded`, if anything is known.
-    pub(super) fn forwarded(&self, told: &Forwarded) -> Option<HeaderValue> {
+    pub(crate) fn forwarded(&self, told: &Forwarded) -> Option<HeaderValue> {
         let mut parts = Vec::new();
         if told.proto() {
             parts.push(format!("proto={}", self.proto()));
