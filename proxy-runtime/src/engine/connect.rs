@@ -5,7 +5,7 @@ use proxy_model::compiled::DestinationIndex;
 
 use super::failure::Failure;
 use super::flow::Flow;
-use super::outgoing::{Invalid, Outgoing};
+use super::outgoing::Outgoing;
 use super::readdress::{SentHead, names_destination, readdress};
 use super::request::{Run, view_of};
 use super::tally::Tally;
@@ -18,6 +18,7 @@ use crate::http1::{Framing, RequestView};
 use crate::retry::Attempts;
 use crate::server::http1::{Client, Transport};
 use crate::stream::spare as buffers;
+use crate::transform::Invalid;
 use crate::upstream::Lease;
 
 /// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is usually added to it.

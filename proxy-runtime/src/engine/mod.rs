@@ -29,7 +29,7 @@
 //! | `forward/send.rs` | typed | `http` types, to any destination | all else | `Sending::run` | `Account` |
 //!
 //! The accounts of the raw lane are on the stack of who forwards; those of the typed lane go with the response's body
-//! ([`ProxyBody`](crate::ProxyBody)), which the server drops. The server's own, the access log's line among them, are the
+//! ([`ProxyBody`](crate::response::ProxyBody)), which the server drops. The server's own, the access log's line among them, are the
 //! [`RequestRecord`](crate::server::connection::RequestRecord) on either lane.
 //!
 //! # What leaves the raw lane
@@ -71,7 +71,6 @@ mod settle;
 mod tally;
 #[cfg(test)]
 mod tests;
-pub(crate) mod typed;
 mod upload;
 
 pub(crate) use self::current::Engine;

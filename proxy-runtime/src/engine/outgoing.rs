@@ -2,8 +2,6 @@
 
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
-use proxy_model::matching::RouteValues;
-use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
 
 use super::readdress::{host_of, names_destination};
 use crate::connection::ConnectionInfo;
@@ -12,7 +10,9 @@ use crate::http1::{
     Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
     OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, RequestOperation, known};
+use crate::transform::{
+    Changed, HeadPlan, HostRule, Invalid, Parts, RequestOperation, elsewhere, known,
+};
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -30,10 +30,6 @@ pub(super) struct Outgoing<'a> {
     pub(super) remote: Option<FieldValue<'a>>,
     pub(super) connection: ConnectionInfo,
 }
-
-/// The route's changes make no valid request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Invalid;
 
 impl<'a> Outgoing<'a> {
     /// Appends the head to `out`.
@@ -127,7 +123,8 @@ impl<'a> Outgoing<'a> {
         };
         let fields = self.table.fields().iter();
         let names = fields.map(|field| field.name().get(self.buffer));
-        let part = |part| self.part(part);
+        let parts = self.parts();
+        let part = |part| parts.get(part);
         let write = |operations: &[FieldOperation<'_>]| self.write_by(target, operations, out);
         self.plan.for_request(&changed, names, part, write);
     }
@@ -200,18 +197,14 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// A part of where the request came from, if it is known.
+    /// Where the request came from.
     #[inline]
-    fn part(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
-        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
-        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
-        match part {
-            XForwardedPart::For => self.remote,
-            XForwardedPart::Proto => Some(if self.view.is_https() { HTTPS } else { HTTP }),
-            XForwardedPart::Host if self.request.authority().is_empty() => None,
-            XForwardedPart::Host => Some(self.request.authority_value(self.buffer)),
-            // The proxy serves whole paths: nothing was taken off before it saw the request.
-            XForwardedPart::Prefix => None,
+    fn parts(&self) -> Parts<'a> {
+        let has_authority = !self.request.authority().is_empty();
+        Parts {
+            remote: self.remote,
+            authority: has_authority.then(|| self.request.authority_value(self.buffer)),
+            is_https: self.view.is_https(),
         }
     }
 }
@@ -237,12 +230,13 @@ impl Changes for RouteChanges<'_> {
 
     #[inline]
     fn write(&self, out: &mut Vec<u8>) {
+        let parts = self.outgoing.parts();
         for operation in &self.outgoing.plan.request {
             match operation {
                 RequestOperation::Remove(_) => {}
                 RequestOperation::Write(name, value, _) => name.write_line(known(value), out),
                 RequestOperation::Tell(name, part, _) => {
-                    if let Some(value) = self.outgoing.part(*part) {
+                    if let Some(value) = parts.get(*part) {
                         name.write_line(value, out);
                     }
                 }
@@ -251,29 +245,6 @@ impl Changes for RouteChanges<'_> {
             }
         }
     }
-}
-
-/// Path and query that a request gets whose route or destination changes them.
-#[cold]
-pub(super) fn elsewhere<H: RequestHead>(
-    plan: &HeadPlan,
-    route: &Route,
-    destination: &Destination,
-    head: &H,
-    (path, query): (&str, Option<&str>),
-) -> String {
-    let values = match plan.rewrites_target {
-        true => route.matcher().path().capture(head.path()),
-        false => None,
-    };
-    let values: RouteValues = values.unwrap_or_default();
-    let mut target = RequestTarget {
-        method: head.method().into(),
-        path: path.into(),
-        query: query.map(Into::into),
-    };
-    route.transforms().rewrite(&mut target, &values);
-    path_and_query(destination.address(), &target.path, target.query.as_deref())
 }
 
 #[cfg(test)]

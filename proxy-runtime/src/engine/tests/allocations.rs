@@ -18,12 +18,13 @@ use tower_service::Service;
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit, ResponseEdit};
 use crate::fixtures::config;
 use crate::layer::{ProxyRequestBody, RouteService};
+use crate::response::ProxyBody;
 use crate::server::Limits;
 use crate::server::connection::{Served, serve_cleartext};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::runtime;
-use crate::{BoxError, ConnectionInfo, Proxy, ProxyBody};
+use crate::{BoxError, ConnectionInfo, Proxy};
 
 const REQUEST: &str =
     "GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nAccept: */*\r\nUser-Agent: test\r\n\r\n";
@@ -251,7 +252,7 @@ fn a_filter_that_changes_headers_allocates_what_their_values_are_made_of() {
 }
 
 /// What is left is what `http` types and tower are made of: the futures of server, layer and route, counters of the request
-/// and of its attempt, a block for each head, and what is in its extensions. docs/performance.md has the whole.
+/// and of its attempt, a block for each head, and what is in its extensions. benches/COMPARISON.md has the whole.
 #[test]
 fn a_layer_costs_a_few_blocks() {
     let own = 1;

@@ -9,7 +9,6 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::server::connection::{ConnectionIo, Transport};
 use crate::stream::ReadBuffer;
 
 /// The connection of a request that asks for another protocol (`Upgrade`, RFC 9110 section 7.8).
@@ -55,7 +54,7 @@ pub struct OnUpgrade {
 }
 
 impl OnUpgrade {
-    pub(in crate::server) fn new() -> (Self, Switch) {
+    pub(crate) fn new() -> (Self, Switch) {
         let shared = Arc::<Shared>::default();
         let switch = Switch {
             shared: Arc::clone(&shared),
@@ -173,20 +172,20 @@ impl Waiting {
 }
 
 /// The server's side of an [`OnUpgrade`]. Dropped, it says that the connection was not upgraded.
-pub(in crate::server) struct Switch {
+pub(crate) struct Switch {
     shared: Arc<Shared>,
 }
 
 impl Switch {
     /// Hands the connection over. If nobody takes it, it is closed.
-    pub(super) fn complete<T: Transport>(self, io: ConnectionIo<T>, unread: ReadBuffer) {
+    pub(crate) fn complete(self, io: impl Stream + 'static, unread: ReadBuffer) {
         let io = Box::new(io);
         self.hand_over(Upgraded { io, unread });
     }
 
     /// Hands a stream of HTTP/2 over. If nobody takes it, it is reset.
     #[cfg(feature = "http2")]
-    pub(in crate::server) fn complete_stream(self, io: Box<dyn Stream>) {
+    pub(crate) fn complete_stream(self, io: Box<dyn Stream>) {
         let unread = ReadBuffer::default();
         self.hand_over(Upgraded { io, unread });
     }
@@ -206,10 +205,7 @@ impl Drop for Switch {
 }
 
 /// A stream of bytes, both ways.
-pub(in crate::server) trait Stream:
-    AsyncRead + AsyncWrite + Unpin + Send
-{
-}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 

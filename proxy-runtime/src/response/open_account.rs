@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::account::Account;
 use crate::error::ForwardErrorKind;
+use crate::response::Account;
 use crate::spare::{Lend, Spare};
 
 /// Places that a thread keeps; as many as requests are under way at a time on a busy one.
@@ -22,7 +22,7 @@ pub(crate) struct OpenAccount(Option<Place>);
 const OPEN: &str = "an account is there until it is dropped";
 
 impl OpenAccount {
-    pub(super) fn new(account: Account) -> Self {
+    pub(crate) fn new(account: Account) -> Self {
         let mut place = SPARE.lend().unwrap_or_default();
         *place = Some(account);
         Self(Some(place))

@@ -45,7 +45,7 @@ impl ExchangeInfo {
     }
 
     /// What went wrong before the response began. What goes wrong later is told by
-    /// [`ProxyBody::on_end`](super::ProxyBody::on_end).
+    /// [`ProxyBody::on_end`](crate::response::ProxyBody::on_end).
     pub fn error(&self) -> Option<ForwardErrorKind> {
         self.error
     }

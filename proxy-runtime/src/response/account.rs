@@ -8,16 +8,17 @@ use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
-use super::info::ExchangeInfo;
-use super::open_account::OpenAccount;
 use crate::error::ForwardErrorKind;
 use crate::exchange::{Books, Count, Ledger};
-use crate::layer::RouteContext;
 use crate::live::{ClusterLive, DestinationState};
-use crate::observe::{ClusterMetrics, ErrorCounters, Labels, RouteMetrics, Sample, SplitGuard};
+use crate::observe::{
+    ClusterMetrics, ErrorCounters, Labels, ProxyMetrics, RouteMetrics, Sample, SplitGuard,
+};
 #[cfg(feature = "server")]
 use crate::progress::UptakeLimit;
-use crate::proxy::Shared;
+use crate::response::Attempts;
+use crate::response::ExchangeInfo;
+use crate::response::OpenAccount;
 
 /// Counts what becomes of one request, from its head to the end of its response.
 ///
@@ -39,7 +40,7 @@ pub(crate) struct Account {
 
 /// Where it is counted.
 struct Owned {
-    shared: Arc<Shared>,
+    proxy: Arc<ProxyMetrics>,
     /// None of a request that no route takes, and of an attempt, which does not count for the route.
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
@@ -54,7 +55,7 @@ impl Books for Owned {
 
     fn route(&self) -> Option<&RouteId> {
         match &self.layers {
-            Layers::Attempt { of, .. } => Some(of.route().id()),
+            Layers::Attempt { of, .. } => Some(of.route()),
             Layers::None | Layers::Around { .. } => self.route.as_ref().map(|(id, _)| id),
         }
     }
@@ -71,7 +72,7 @@ impl Books for Owned {
     fn errors(&self) -> &ErrorCounters {
         match &self.cluster {
             Some((_, live)) => &live.metrics().errors,
-            None => &self.shared.metrics().errors,
+            None => &self.proxy.errors,
         }
     }
 
@@ -79,7 +80,7 @@ impl Books for Owned {
         match &self.route {
             _ if self.is_attempt() => {}
             Some((_, metrics)) => metrics.served(labels, elapsed),
-            None => self.shared.metrics().unrouted.record(labels, elapsed),
+            None => self.proxy.unrouted.record(labels, elapsed),
         }
     }
 }
@@ -89,22 +90,26 @@ enum Layers {
     None,
     /// It is of a request that goes through layers, and may end together with an attempt.
     Around {
-        context: RouteContext,
+        attempts: Arc<Attempts>,
         attempt: Option<(OpenAccount, Option<ForwardErrorKind>)>,
         /// Whether the error that it ends with was counted with an attempt.
         is_counted: bool,
     },
     /// It is of an attempt of a layer to have a request answered.
     Attempt {
-        of: RouteContext,
+        of: Arc<Attempts>,
         is_tunnel: bool,
     },
 }
 
 impl Account {
-    pub(crate) fn open(shared: &Arc<Shared>, method: &Method, version: Version) -> OpenAccount {
-        let active = shared.metrics().active_requests.enter();
-        Self::with(shared, method, version, Some(active), Layers::None)
+    pub(crate) fn open(
+        proxy: &Arc<ProxyMetrics>,
+        method: &Method,
+        version: Version,
+    ) -> OpenAccount {
+        let active = proxy.active_requests.enter();
+        Self::with(proxy, method, version, Some(active), Layers::None)
     }
 
     /// When the request came.
@@ -113,18 +118,22 @@ impl Account {
     }
 
     /// Counts what becomes of one attempt of a layer.
-    pub(crate) fn of_attempt(of: &RouteContext, method: &Method, version: Version) -> OpenAccount {
-        of.attempts().begin();
-        let shared = of.service().shared();
+    pub(crate) fn of_attempt(
+        of: &Arc<Attempts>,
+        proxy: &Arc<ProxyMetrics>,
+        method: &Method,
+        version: Version,
+    ) -> OpenAccount {
+        of.begin();
         let attempt = Layers::Attempt {
-            of: of.clone(),
+            of: Arc::clone(of),
             is_tunnel: false,
         };
-        Self::with(shared, method, version, None, attempt)
+        Self::with(proxy, method, version, None, attempt)
     }
 
     fn with(
-        shared: &Arc<Shared>,
+        proxy: &Arc<ProxyMetrics>,
         method: &Method,
         version: Version,
         active: Option<SplitGuard>,
@@ -132,7 +141,7 @@ impl Account {
     ) -> OpenAccount {
         OpenAccount::new(Self {
             books: Owned {
-                shared: Arc::clone(shared),
+                proxy: Arc::clone(proxy),
                 route: None,
                 cluster: None,
                 destination: None,
@@ -153,9 +162,9 @@ impl Account {
     }
 
     /// The request goes through layers.
-    pub(crate) fn layered(&mut self, context: &RouteContext) {
+    pub(crate) fn layered(&mut self, attempts: &Arc<Attempts>) {
         self.books.layers = Layers::Around {
-            context: context.clone(),
+            attempts: Arc::clone(attempts),
             attempt: None,
             is_counted: false,
         };
@@ -179,7 +188,7 @@ impl Account {
     pub(crate) fn tunnels(&mut self) {
         if let Layers::Attempt { of, is_tunnel } = &mut self.books.layers {
             *is_tunnel = true;
-            of.attempts().begin_tunnel();
+            of.begin_tunnel();
         }
     }
 
@@ -223,8 +232,8 @@ impl Account {
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
         let route = self.books.route().cloned();
-        if let Layers::Around { context, .. } = &self.books.layers {
-            let last = context.attempts().take_last().unwrap_or_default();
+        if let Layers::Around { attempts, .. } = &self.books.layers {
+            let last = attempts.take_last().unwrap_or_default();
             return ExchangeInfo {
                 route,
                 error,
@@ -242,13 +251,13 @@ impl Account {
             uptake: self.uptake.clone(),
         };
         if let Layers::Attempt { of, .. } = &self.books.layers {
-            of.attempts().note(info.clone());
+            of.note(info.clone());
         }
         info
     }
 
     /// The response, or the tunnel, has ended.
-    pub(super) fn settle(&mut self, error: Option<ForwardErrorKind>) {
+    pub(crate) fn settle(&mut self, error: Option<ForwardErrorKind>) {
         if self.count.has_ended() {
             return;
         }
@@ -262,7 +271,7 @@ impl Account {
             Layers::Attempt {
                 of,
                 is_tunnel: true,
-            } => of.attempts().end_tunnel(error),
+            } => of.end_tunnel(error),
             Layers::Around { attempt, .. } => {
                 if let Some((attempt, earlier)) = attempt.take() {
                     attempt.end(earlier.or(error));
@@ -279,8 +288,8 @@ impl Account {
             Layers::Around {
                 is_counted: true, ..
             } => false,
-            Layers::Around { context, .. } => {
-                kind == ForwardErrorKind::Extension || context.attempts().is_empty()
+            Layers::Around { attempts, .. } => {
+                kind == ForwardErrorKind::Extension || attempts.is_empty()
             }
         }
     }

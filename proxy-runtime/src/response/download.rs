@@ -15,12 +15,12 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use super::response::TrailerRules;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::observe::targets;
 use crate::progress::IdleTimer;
 use crate::progress::SharedProgress;
 use crate::progress::{End, Stage};
+use crate::response::TrailerRules;
 use crate::upstream::{IncomingBody, Lease};
 
 /// The body of a response as it comes from a destination: read when it is asked for, counted and checked.
