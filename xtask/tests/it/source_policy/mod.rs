@@ -1,8 +1,9 @@
-//! What holds for every file of the project: short sources, links that lead somewhere, and no text that is true on one
-//! machine only.
+//! What holds for every file of the project: short sources, links that lead somewhere, pages in plain words, and no text
+//! that is true on one machine only.
 
 mod lengths;
 mod links;
+mod pages;
 mod texts;
 mod tree;
 
@@ -53,5 +54,22 @@ fn links_lead_somewhere() {
         complaints.extend(links::complaints(&root, path, text));
     });
     assert!(seen > 10, "only {seen} pages found: the walk is broken");
+    assert_none(&complaints);
+}
+
+#[test]
+fn pages_open_with_their_purpose_and_use_plain_words() {
+    let mut complaints = Vec::new();
+    let mut words = pages::Words::new();
+    let mut seen = 0;
+    tree::each_text(&root(), &mut |path, text| {
+        if pages::is_page(path) {
+            seen += 1;
+            complaints.extend(pages::complaints(path, text));
+            words.add(path, text);
+        }
+    });
+    assert!(seen > 20, "only {seen} pages found: the walk is broken");
+    complaints.extend(words.complaints());
     assert_none(&complaints);
 }
