@@ -6,13 +6,13 @@ use tokio::time::Instant;
 use super::body::Body;
 use super::connect::Link;
 use super::flow::Flow;
-use super::outgoing::Invalid;
 use super::progress::Progress;
 use super::request::Run;
 use super::upload::Broken;
 use crate::error::ForwardErrorKind;
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
+use crate::transform::Invalid;
 
 impl Run<'_> {
     /// Consumes the client's head, and looks at what came of the body.

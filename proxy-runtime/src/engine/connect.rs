@@ -5,18 +5,20 @@ use proxy_model::compiled::DestinationIndex;
 
 use super::failure::Failure;
 use super::flow::Flow;
-use super::outgoing::{Invalid, Outgoing};
+use super::outgoing::Outgoing;
 use super::readdress::{SentHead, names_destination, readdress};
 use super::request::{Run, view_of};
 use super::tally::Tally;
+use crate::cluster::Picked;
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::exchange::{Attempts, Place};
+use crate::exchange::Place;
 use crate::filter::Reply;
 use crate::head::HeadEdits;
 use crate::http1::{Framing, RequestView};
+use crate::retry::Attempts;
 use crate::server::http1::{Client, Transport};
-use crate::state::Picked;
 use crate::stream::spare as buffers;
+use crate::transform::Invalid;
 use crate::upstream::Lease;
 
 /// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is usually added to it.

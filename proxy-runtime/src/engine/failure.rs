@@ -3,8 +3,8 @@
 use http::StatusCode;
 
 use crate::error::ForwardErrorKind;
-use crate::exchange::{Came, Failed, Sent};
 use crate::http1::Method;
+use crate::retry::{Came, Failed, Sent};
 use crate::upstream::Http1Connection;
 
 /// Why an exchange ended before its end.

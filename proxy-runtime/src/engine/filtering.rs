@@ -6,13 +6,13 @@ use http::response::Parts;
 
 use super::connect::Unconnected;
 use super::request::Run;
-use crate::ProxyBody;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::filter::{FilterContext, Filters, Reply, RequestEdit, ResponseEdit, Verdict};
 use crate::forward::{own_response, shown_response};
 use crate::head::HeadEdits;
 use crate::http1::{HeadTable, RequestView};
+use crate::response::ProxyBody;
 use crate::server::http1::{Client, Transport};
 use crate::spare::{Lend, Spare};
 

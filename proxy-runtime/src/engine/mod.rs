@@ -29,7 +29,7 @@
 //! | `forward/send.rs` | typed | `http` types, to any destination | all else | `Sending::run` | `Account` |
 //!
 //! The accounts of the raw lane are on the stack of who forwards; those of the typed lane go with the response's body
-//! ([`ProxyBody`](crate::ProxyBody)), which the server drops. The server's own, the access log's line among them, are the
+//! ([`ProxyBody`](crate::response::ProxyBody)), which the server drops. The server's own, the access log's line among them, are the
 //! [`RequestRecord`](crate::server::connection::RequestRecord) on either lane.
 //!
 //! # What leaves the raw lane
@@ -37,7 +37,7 @@
 //! Nothing was read or written by then. The typed lane gets, with its route if that was found:
 //!
 //! - what the edge refuses, and in HTTP/1.1 paths with dot segments, which are written anew;
-//! - HTTP/1.0, switches of protocols, `CONNECT`, `Expect`, and in HTTP/1.1 `Cookie` in several lines, which are joined;
+//! - HTTP/1.0, switches of protocols, `CONNECT` and `Expect`;
 //! - what no route takes, and what a route takes that refuses all or leads to no cluster, or to none for this request;
 //! - routes with layers, and on HTTP/2 those with filters, which are shown heads in `http` types there;
 //! - routes with changes that operations on bytes cannot make, so that there is no [`HeadPlan`]: of trailers, of the method, and
@@ -71,7 +71,6 @@ mod settle;
 mod tally;
 #[cfg(test)]
 mod tests;
-pub(crate) mod typed;
 mod upload;
 
 pub(crate) use self::current::Engine;

@@ -29,12 +29,13 @@ use self::partition::explained_partition;
 pub use self::request::{Asked, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::exchange::body_limit_of;
+use crate::exchange::body_limit;
 use crate::forward::{BodyKind, OutgoingHead, check_head};
 use crate::head::HttpHead;
 use crate::health::Health;
+use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
-use crate::state::{Assessment, Generation, Nowhere, RouteState, assess};
+use crate::state::{Generation, Nowhere, RouteState};
 use crate::support::refusal;
 use crate::transform::LoopGuard;
 
@@ -309,7 +310,7 @@ fn explain_with(
             why: why.as_ref().map(ToString::to_string),
         })
         .collect();
-    let limit = body_limit_of(place.max_request_body, route);
+    let limit = body_limit(place.max_request_body, route);
     if let Err(error) = check_head(request, &head, cluster.upstream(), limit) {
         return explanation.rejecting(&error);
     }

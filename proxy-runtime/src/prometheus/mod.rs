@@ -16,9 +16,10 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::health::Health;
+use crate::live::DestinationState;
 use crate::observe::{HistogramCounts, Labels, SeriesTable};
 use crate::proxy::{Proxy, Shared};
-use crate::state::{DestinationState, Generation};
+use crate::state::Generation;
 
 /// A label value for what would make too many series.
 const OTHER: &str = "_OTHER";

@@ -1,7 +1,6 @@
 //! The proxy as a program holds it.
 
-mod builder;
-mod driver;
+mod found;
 mod history;
 mod service;
 mod shared;
@@ -12,11 +11,10 @@ use std::sync::Arc;
 use proxy_model::{Problems, Snapshot};
 use tokio::sync::watch;
 
-pub use self::builder::ProxyBuilder;
-pub use self::driver::Driver;
+pub(crate) use self::found::FoundRoute;
 pub use self::history::{Outcome, PastChange};
 pub use self::service::ProxyService;
-pub(crate) use self::shared::Shared;
+pub(crate) use self::shared::{Settings, Shared};
 
 #[cfg(test)]
 mod tests;
@@ -51,9 +49,8 @@ pub struct Proxy {
 pub(crate) type Alive = Arc<watch::Sender<()>>;
 
 impl Proxy {
-    /// Begins to make a proxy.
-    pub fn builder() -> ProxyBuilder {
-        ProxyBuilder::default()
+    pub(crate) fn new(shared: Arc<Shared>, alive: Alive) -> Self {
+        Self { shared, alive }
     }
 
     /// A service that forwards requests. It has connections of its own, which its clones share: one for each
@@ -65,7 +62,7 @@ impl Proxy {
 
     /// Puts a configuration in place of the current one. Requests that have begun go on with the one they began with.
     ///
-    /// This is for programs that have no source for [`ProxyBuilder::snapshots`], or that mix in changes of their own:
+    /// This is for programs that have no source for [`ProxyBuilder::snapshots`](crate::ProxyBuilder::snapshots), or that mix in changes of their own:
     /// the latest call or the latest change of the source counts. Building the state of 100,000 destinations takes from
     /// 50 to 250 ms, depending on how much changes, on the caller's thread.
     ///

@@ -9,10 +9,11 @@ use serde::Serialize;
 use super::failing::Failing;
 use super::latency::Latency;
 use super::{ErrorCounts, add_seconds, error_counts};
+use crate::cluster::ClusterState;
 use crate::health::Health;
+use crate::live::{DestinationState, Ineligible};
 use crate::observe::HistogramCounts;
 use crate::observe::SECONDS;
-use crate::state::{ClusterState, DestinationState, Ineligible};
 
 /// The state of one cluster.
 #[derive(Clone, Debug, Serialize)]

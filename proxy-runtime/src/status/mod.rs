@@ -18,8 +18,8 @@ pub use self::latency::Latency;
 pub use self::overview::Overview;
 pub use self::route::{RouteShare, RouteStatus};
 pub(crate) use self::sampling::sample;
+pub use crate::live::Ineligible;
 pub use crate::proxy::{Outcome, PastChange};
-pub use crate::state::Ineligible;
 
 use std::collections::BTreeMap;
 

@@ -7,18 +7,20 @@ use http::{Method, Version};
 use tokio::time::Instant;
 
 use super::upload::Allowed;
+use crate::cluster::Picked;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
-use crate::engine::outgoing::Invalid;
 use crate::engine::resolved_route::ResolvedRoute;
 use crate::engine::tally::Tally;
-use crate::engine::typed::{self, TypedRequest};
+use crate::forward::typed;
+use crate::forward::typed::TypedRequest;
 use crate::forward::{BodyKind, body_kind_of};
 use crate::head::HttpHead;
 use crate::http1::{Asked, ClassSet, FieldClass, Framing, Method as RawMethod};
 use crate::server::http2::Client;
-use crate::state::{Generation, Picked};
+use crate::state::Generation;
 use crate::stream::spare as buffers;
+use crate::transform::Invalid;
 
 /// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route,
 /// and an idle connection to a destination, which nearly always there is.

@@ -14,16 +14,16 @@ use super::upload::StreamUpload;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::failure::Failure;
-use crate::engine::outgoing::Invalid;
 use crate::engine::progress::Progress;
 use crate::engine::tally::Tally;
 use crate::error::ForwardErrorKind;
-use crate::exchange::Attempts;
 use crate::http1::ClassSet;
+use crate::retry::Attempts;
 use crate::server::Outcome;
 use crate::server::connection::is_grpc_call;
 use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
+use crate::transform::Invalid;
 use crate::upstream::{Http1Connection, Rest};
 
 /// Forwards a request that was admitted, and has fields of these classes, as HTTP/1.1. Returns whether it was; if not, nothing

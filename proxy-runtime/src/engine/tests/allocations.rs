@@ -18,12 +18,13 @@ use tower_service::Service;
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit, ResponseEdit};
 use crate::fixtures::config;
 use crate::layer::{ProxyRequestBody, RouteService};
+use crate::response::ProxyBody;
 use crate::server::Limits;
 use crate::server::connection::{Served, serve_cleartext};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::runtime;
-use crate::{BoxError, ConnectionInfo, Proxy, ProxyBody};
+use crate::{BoxError, ConnectionInfo, Proxy};
 
 const REQUEST: &str =
     "GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nAccept: */*\r\nUser-Agent: test\r\n\r\n";

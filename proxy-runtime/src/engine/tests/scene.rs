@@ -17,6 +17,7 @@ use tower_service::Service;
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit, ResponseEdit};
 use crate::fixtures::config;
 use crate::layer::RouteService;
+use crate::response::ProxyBody;
 use crate::server::AccessLogSink;
 use crate::server::Limits;
 use crate::server::connection::RequestBody;
@@ -24,7 +25,7 @@ use crate::server::connection::{Served, Transport, serve_cleartext};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::upstream::{Lease, Protocols, Scripted, Wanted};
-use crate::{ConnectionInfo, Proxy, ProxyBody, ProxyService};
+use crate::{ConnectionInfo, Proxy, ProxyService};
 
 /// How long a destination may be silent, in seconds.
 pub(super) const ACTIVITY_TIMEOUT: u64 = 10;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::AccessLogSink;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardErrorKind;
-use crate::forward::ExchangeInfo;
+use crate::response::ExchangeInfo;
 use crate::server::connection::Outcome;
 
 /// What is known of a request at its end.

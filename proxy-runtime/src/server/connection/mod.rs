@@ -40,7 +40,7 @@ pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
 pub use self::record::Outcome;
 pub(crate) use self::record::RequestRecord;
-pub use self::request_body::{RequestBody, RequestBodyError};
+pub use self::request_body::RequestBody;
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
 #[cfg(feature = "http2")]

@@ -8,8 +8,8 @@ use http::StatusCode;
 
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
-use crate::forward::ExchangeInfo;
 use crate::observe::targets;
+use crate::response::ExchangeInfo;
 use crate::server::access_log::Draft;
 use crate::server::edge::Refusal;
 use crate::server::metrics::WorkerMetrics;

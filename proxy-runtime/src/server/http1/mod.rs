@@ -56,14 +56,10 @@ mod dispatch;
 mod fields;
 mod requests;
 mod response;
-mod upgrade;
 
 pub(crate) use self::body_channel::{BodyReader, UploadError};
 pub(crate) use self::client::Client;
 pub(crate) use self::fields::read_head;
 pub(crate) use self::requests::serve;
 pub(crate) use self::response::{said_length, write_text};
-#[cfg(feature = "http2")]
-pub(in crate::server) use self::upgrade::Switch;
-pub use self::upgrade::{OnUpgrade, Upgraded};
 pub(crate) use super::connection::Transport;

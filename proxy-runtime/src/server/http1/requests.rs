@@ -21,12 +21,11 @@ use super::date::write_date;
 use super::dispatch::{Dispatch, Next};
 use super::fields::{Chosen, read_admitted, read_request};
 use super::response::Asker;
-use super::upgrade::{OnUpgrade, Switch};
 use crate::BoxError;
 use crate::engine::{self, Forwarded};
+use crate::forward::RouteContext;
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
-use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
@@ -36,6 +35,7 @@ use crate::server::connection::{
 use crate::server::edge::{self, Admitted};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::write_all;
+use crate::stream::{OnUpgrade, Switch};
 
 /// The answer to a head that took too long (RFC 9110 section 15.5.9).
 const TIMEOUT: &[u8] =
