@@ -45,7 +45,7 @@ const WORDS: [(&str, usize); 22] = [
     ("thereof", 0),
     ("whence", 0),
     ("whereof", 0),
-    ("whoever", 8),
+    ("whoever", 10),
 ];
 
 /// Whether the rules are for the file at `path`: the documentation, and the front page of each folder.
