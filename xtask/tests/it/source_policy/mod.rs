@@ -73,3 +73,14 @@ fn pages_open_with_their_purpose_and_use_plain_words() {
     complaints.extend(words.complaints());
     assert_none(&complaints);
 }
+
+#[test]
+fn the_tasks_of_operators_are_two_clicks_from_the_readme() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("it is a page");
+    assert!(read("README.md").contains("](docs/README.md)"));
+    let missing = pages::tasks_without_a_link(&read("docs/README.md"));
+    assert!(
+        missing.is_empty(),
+        "docs/README.md has no link for {missing:?}"
+    );
+}

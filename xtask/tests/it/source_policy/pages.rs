@@ -48,6 +48,30 @@ const WORDS: [(&str, usize); 22] = [
     ("whoever", 10),
 ];
 
+/// Tasks of operators, each with the page or section that is for it.
+const TASKS: [(&str, &str); 10] = [
+    ("Kubernetes", "deploy.md#kubernetes"),
+    ("Docker Compose", "deploy.md#docker-compose"),
+    ("systemd", "deploy.md#systemd"),
+    ("502, 503 and 504", "troubleshooting.md"),
+    ("TLS", "run-the-gateway.md#tls"),
+    ("canary", "recipes.md#canary"),
+    ("gRPC", "recipes.md#grpc"),
+    ("WebSockets", "recipes.md#websockets"),
+    ("migration from YARP", "from-yarp.md"),
+    (
+        "upgrades without downtime",
+        "deploy.md#zero-downtime-upgrades",
+    ),
+];
+
+/// The tasks that the index of the documentation does not lead to. The README links to the index, so each is two clicks away.
+pub(crate) fn tasks_without_a_link(index: &str) -> Vec<&'static str> {
+    let is_missing = |target: &str| !index.contains(&format!("]({target})"));
+    let missing = TASKS.iter().filter(|(_, target)| is_missing(target));
+    missing.map(|(task, _)| *task).collect()
+}
+
 /// Whether the rules are for the file at `path`: the documentation, and the front page of each folder.
 pub(crate) fn is_page(path: &str) -> bool {
     let is_documentation = path.starts_with("docs/") && path.ends_with(".md");
@@ -199,6 +223,13 @@ mod tests {
         assert_eq!(complaints("docs/new.md", "# T\n\n```sh\n```\n").len(), 1);
         assert!(complaints("a/README.md", "# T\n\n```sh\n```\n").is_empty());
         assert!(complaints("docs/operate.md", "# T\n\n```sh\n```\n").is_empty());
+    }
+
+    #[test]
+    fn a_task_without_a_link_is_named() {
+        let links = TASKS.map(|(_, target)| format!("[x]({target})"));
+        assert!(tasks_without_a_link(&links.join(" ")).is_empty());
+        assert_eq!(tasks_without_a_link(&links[1..].join(" ")), ["Kubernetes"]);
     }
 
     #[test]
