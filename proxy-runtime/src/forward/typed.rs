@@ -8,7 +8,6 @@ use http::header::{CONNECTION, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
-use proxy_model::transform::XForwardedPart;
 
 use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
@@ -17,7 +16,7 @@ use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, Invalid, elsewhere, known};
+use crate::transform::{Changed, HeadPlan, HostRule, Invalid, Parts, elsewhere, known};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -121,8 +120,6 @@ impl TypedRequest<'_> {
         destination: &Destination,
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
-        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
-        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
         let Self {
             head, plan, remote, ..
         } = *self;
@@ -134,12 +131,10 @@ impl TypedRequest<'_> {
             let own = destination.host();
             known(own.unwrap_or_else(|| destination.address().authority()))
         };
-        let part = |part| match part {
-            XForwardedPart::For => remote,
-            XForwardedPart::Proto => Some(if head.is_https() { HTTPS } else { HTTP }),
-            XForwardedPart::Host => authority,
-            // The proxy serves whole paths: nothing was taken off before it saw the request.
-            XForwardedPart::Prefix => None,
+        let parts = Parts {
+            remote,
+            authority,
+            is_https: head.is_https(),
         };
         let copied = plan.request_copy.copied();
         let fields = head.headers();
@@ -148,29 +143,36 @@ impl TypedRequest<'_> {
             head,
             classes: head.classes(),
             connection: head.connection(),
+            // They are joined while they are written.
+            cookie: None,
             edits: None,
         };
         let names = fields.keys().map(|name| name.as_str().as_bytes());
-        plan.for_request(&changed, names, part, |operations| {
-            let request = StreamRequest {
-                method: head.method(),
-                target,
-                host: match &plan.host {
-                    HostRule::Original => authority.unwrap_or_else(own),
-                    HostRule::Fixed(value) => known(value),
-                    HostRule::Destination | HostRule::Restored => own(),
-                },
-                fields,
-                framing: self.framing,
-                copied,
-                operations,
-                accepts_trailers: head.classes().contains(FieldClass::Te)
-                    && plan.tells_of_trailers(head.is_http2())
-                    && headers::accepts_trailers(fields),
-                last: plan.loop_line(),
-            };
-            write_stream_request(&request, out);
-        });
+        plan.for_request(
+            &changed,
+            names,
+            |part| parts.get(part),
+            |operations| {
+                let request = StreamRequest {
+                    method: head.method(),
+                    target,
+                    host: match &plan.host {
+                        HostRule::Original => authority.unwrap_or_else(own),
+                        HostRule::Fixed(value) => known(value),
+                        HostRule::Destination | HostRule::Restored => own(),
+                    },
+                    fields,
+                    framing: self.framing,
+                    copied,
+                    operations,
+                    accepts_trailers: head.classes().contains(FieldClass::Te)
+                        && plan.tells_of_trailers(head.is_http2())
+                        && headers::accepts_trailers(fields),
+                    last: plan.loop_line(),
+                };
+                write_stream_request(&request, out);
+            },
+        );
         Ok(())
     }
 }

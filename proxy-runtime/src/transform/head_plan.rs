@@ -255,12 +255,13 @@ impl HeadPlan {
         }
         let route = self.request.iter();
         let route = route.map(|operation| operation.for_request(&values, &part));
-        if edits.is_none() && imitations.is_empty() {
+        if edits.is_none() && request.cookie.is_none() && imitations.is_empty() {
             return with_slice(route, write);
         }
         let edited = edits.into_iter().flat_map(HeadEdits::operations);
         let imitated = imitations.iter().map(FieldOperation::Remove);
-        with_slice(edited.chain(imitated).chain(route), write);
+        let before = request.cookie.into_iter().chain(edited).chain(imitated);
+        with_slice(before.chain(route), write);
     }
 }
 
@@ -271,6 +272,8 @@ pub(crate) struct Changed<'a, H> {
     /// The classes of its fields.
     pub(crate) classes: ClassSet,
     pub(crate) connection: ConnectionInfo,
+    /// What takes the place of several lines of `Cookie`.
+    pub(crate) cookie: Option<FieldOperation<'a>>,
     /// What filters changed, which comes before what the route says.
     pub(crate) edits: Option<&'a HeadEdits>,
 }

@@ -71,6 +71,8 @@ pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
+#[cfg(feature = "dns")]
+pub use self::resolve::DnsOptions;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;

@@ -40,7 +40,7 @@ impl Copied<'_> {
     /// Whether the field of this name is sent on.
     #[cfg(feature = "server")]
     #[inline]
-    pub(super) fn has_name(self, name: &[u8]) -> bool {
+    pub(crate) fn has_name(self, name: &[u8]) -> bool {
         match self {
             Self::All => true,
             Self::None => false,

@@ -37,7 +37,7 @@
 //! Nothing was read or written by then. The typed lane gets, with its route if that was found:
 //!
 //! - what the edge refuses, and in HTTP/1.1 paths with dot segments, which are written anew;
-//! - HTTP/1.0, switches of protocols, `CONNECT`, `Expect`, and in HTTP/1.1 `Cookie` in several lines, which are joined;
+//! - HTTP/1.0, switches of protocols, `CONNECT` and `Expect`;
 //! - what no route takes, and what a route takes that refuses all or leads to no cluster, or to none for this request;
 //! - routes with layers, and on HTTP/2 those with filters, which are shown heads in `http` types there;
 //! - routes with changes that operations on bytes cannot make, so that there is no [`HeadPlan`]: of trailers, of the method, and

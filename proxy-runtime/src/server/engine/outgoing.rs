@@ -2,16 +2,17 @@
 
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
-use proxy_model::transform::XForwardedPart;
 
 use super::readdress::{host_of, names_destination};
 use crate::connection::ConnectionInfo;
 use crate::head::HeadEdits;
 use crate::http1::{
-    Changes, ClassSet, Field, FieldClass, FieldOperation, FieldValue, HeadTable, OutgoingTarget,
-    RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
+    Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
+    OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, Invalid, RequestOperation, elsewhere, known};
+use crate::transform::{
+    Changed, HeadPlan, HostRule, Invalid, Parts, RequestOperation, elsewhere, known,
+};
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -90,6 +91,7 @@ impl<'a> Outgoing<'a> {
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
         if let (None, Some(removed)) = (self.edits, self.plan.request_removed)
             && !self.plan.may_be_imitated(self.table.classes())
+            && !self.table.has_crumbs(self.buffer)
         {
             let changes = RouteChanges {
                 outgoing: self,
@@ -106,18 +108,42 @@ impl<'a> Outgoing<'a> {
     /// The same, with all changes gathered before one is made.
     #[cold]
     fn write_gathered(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+        let joined = self.joined_cookie();
+        let cookie = joined.as_ref().map(|(name, value)| {
+            let value = FieldValue::checked(value);
+            FieldOperation::Set(name, value)
+        });
         let changed = Changed {
             route: self.route,
             head: self.view,
             classes: self.table.classes(),
             connection: self.connection,
+            cookie,
             edits: self.edits,
         };
         let fields = self.table.fields().iter();
         let names = fields.map(|field| field.name().get(self.buffer));
-        let part = |part| self.part(part);
+        let parts = self.parts();
+        let part = |part| parts.get(part);
         let write = |operations: &[FieldOperation<'_>]| self.write_by(target, operations, out);
         self.plan.for_request(&changed, names, part, write);
+    }
+
+    /// What stands in several lines of `Cookie`, as one: recipients do not agree on what several mean.
+    fn joined_cookie(&self) -> Option<(FieldName, Vec<u8>)> {
+        const COOKIE: &str = "Cookie";
+        let is_copied = self.plan.request_copy.copied().has_name(COOKIE.as_bytes());
+        if !is_copied || !self.table.has_crumbs(self.buffer) {
+            return None;
+        }
+        let mut values: Vec<&[u8]> = Vec::new();
+        for field in self.table.fields() {
+            let name = field.name().get(self.buffer);
+            if name.eq_ignore_ascii_case(COOKIE.as_bytes()) {
+                values.push(field.value().get(self.buffer));
+            }
+        }
+        Some((FieldName::new(COOKIE)?, values.join(&b"; "[..])))
     }
 
     fn write_by(
@@ -171,18 +197,14 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// A part of where the request came from, if it is known.
+    /// Where the request came from.
     #[inline]
-    fn part(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
-        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
-        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
-        match part {
-            XForwardedPart::For => self.remote,
-            XForwardedPart::Proto => Some(if self.view.is_https() { HTTPS } else { HTTP }),
-            XForwardedPart::Host if self.request.authority().is_empty() => None,
-            XForwardedPart::Host => Some(self.request.authority_value(self.buffer)),
-            // The proxy serves whole paths: nothing was taken off before it saw the request.
-            XForwardedPart::Prefix => None,
+    fn parts(&self) -> Parts<'a> {
+        let has_authority = !self.request.authority().is_empty();
+        Parts {
+            remote: self.remote,
+            authority: has_authority.then(|| self.request.authority_value(self.buffer)),
+            is_https: self.view.is_https(),
         }
     }
 }
@@ -208,12 +230,13 @@ impl Changes for RouteChanges<'_> {
 
     #[inline]
     fn write(&self, out: &mut Vec<u8>) {
+        let parts = self.outgoing.parts();
         for operation in &self.outgoing.plan.request {
             match operation {
                 RequestOperation::Remove(_) => {}
                 RequestOperation::Write(name, value, _) => name.write_line(known(value), out),
                 RequestOperation::Tell(name, part, _) => {
-                    if let Some(value) = self.outgoing.part(*part) {
+                    if let Some(value) = parts.get(*part) {
                         name.write_line(value, out);
                     }
                 }
@@ -255,6 +278,7 @@ mod tests {
             "X-B: 3\r\n",
             "X-C: 4\r\n",
             "Cookie: a\r\n",
+            "cookie: b\r\n",
             "Connection: x-c\r\n",
             "X-Forwarded-For: 6.6.6.6\r\n",
             "X-Forwarded-Prefix: /p\r\n",

@@ -26,8 +26,7 @@ pub(super) fn run<'a, T: Transport>(
     let is_plain = request.version() == Version::Http11
         && !request.expects_continue()
         && !matches!(request.method(), Method::Connect | Method::Trace)
-        && request.upgrade().is_none()
-        && !client.table.has_crumbs(client.input.filled());
+        && request.upgrade().is_none();
     if !is_plain {
         return Err(None);
     }

@@ -1,23 +1,34 @@
 //! YAML, read as the JSON that it stands for: so there is one reader for both, and one kind of problems.
 //!
 //! Every document of JSON is one of YAML, too. Scalars without quotes are what the core schema of YAML 1.2 says, so `no` is a
-//! text. Tags and merge keys are refused rather than ignored.
+//! text. Tags and merge keys are refused rather than ignored. A byte order mark in front is skipped.
+//!
+//! [`parse`] reads one document, [`documents`] reads several, and [`line_of`] finds the line of a value.
 
-use std::collections::HashMap;
+mod place;
+
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-use proxy_model::json::{Node, parse_document};
-use proxy_model::{Problem, Problems};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
-/// How large a document may be, and how large it may become by its aliases.
+pub use self::place::line_of;
+use crate::json::{Node, parse_document};
+use crate::problem::{Problem, Problems};
+
+/// The largest single document, as it is written and with its aliases written out.
 const MOST_BYTES: usize = 16 << 20;
 
-/// How deep.
+/// The deepest nesting.
 const MOST_LEVELS: usize = 64;
 
-/// Reads a document.
-pub(crate) fn parse(text: &str) -> Result<Node, Problems> {
+/// Reads a document of at most 16 MiB. A text without any is an empty object.
+///
+/// # Errors
+///
+/// It is not YAML, has a second document, tags, merge keys, or more than 64 levels (`invalid_yaml`, with line and column), or is
+/// larger (`document_too_large`). Keys written twice are left for readers to report.
+pub fn parse(text: &str) -> Result<Node, Problems> {
     if text.len() > MOST_BYTES {
         let message = format!(
             "the document has {} bytes, more than {MOST_BYTES}",
@@ -29,6 +40,25 @@ pub(crate) fn parse(text: &str) -> Result<Node, Problems> {
     parse_document(&json)
 }
 
+/// The documents of a text, each as JSON. Empty documents, such as one between two separators, are left out.
+///
+/// # Errors
+///
+/// As of [`parse`], in one sentence with line and column; several documents are none. A key that is written twice in an object is
+/// one. `most_bytes` is the limit for the text, and for all documents together with their aliases written out.
+pub fn documents(text: &str, most_bytes: usize) -> Result<Vec<String>, String> {
+    if text.len() > most_bytes {
+        return Err(format!("it has more than {most_bytes} bytes"));
+    }
+    let mut writer = Writer {
+        most_bytes,
+        separate: Some(Vec::new()),
+        ..Writer::default()
+    };
+    writer.read(text)?;
+    Ok(writer.separate.unwrap_or_default())
+}
+
 /// A list or an object that is being written.
 struct Open {
     is_object: bool,
@@ -36,10 +66,17 @@ struct Open {
     count: usize,
     anchor: usize,
     start: usize,
+    /// The keys so far, where a second one of a name is refused.
+    keys: Option<HashSet<String>>,
 }
 
+#[derive(Default)]
 struct Writer {
     out: String,
+    most_bytes: usize,
+    /// The documents so far, if there may be several, and their bytes.
+    separate: Option<Vec<String>>,
+    written: usize,
     open: Vec<Open>,
     /// What each anchor stands for.
     anchors: HashMap<usize, String>,
@@ -51,29 +88,10 @@ struct Writer {
 fn to_json(text: &str) -> Result<String, String> {
     let mut writer = Writer {
         out: String::with_capacity(text.len() + text.len() / 4),
-        open: Vec::new(),
-        anchors: HashMap::new(),
-        anchored: 0,
-        has_document: false,
+        most_bytes: MOST_BYTES,
+        ..Writer::default()
     };
-    for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| explained(&error))?;
-        let at = || {
-            format!(
-                "line {}, column {}",
-                span.start.line(),
-                span.start.col() + 1
-            )
-        };
-        writer
-            .event(event)
-            .map_err(|why| format!("{} ({})", why, at()))?;
-        if writer.out.len() > MOST_BYTES {
-            return Err(format!(
-                "its aliases make it larger than {MOST_BYTES} bytes"
-            ));
-        }
-    }
+    writer.read(text)?;
     match writer.has_document {
         true => Ok(writer.out),
         // Nothing but comments: no settings.
@@ -81,9 +99,14 @@ fn to_json(text: &str) -> Result<String, String> {
     }
 }
 
+/// The text without the mark that editors of Windows write in front.
+fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 fn explained(error: &ScanError) -> String {
     let marker = error.marker();
-    let what = discovery_core::text::shortened(error.info(), 200);
+    let what: String = error.info().chars().take(200).collect();
     format!(
         "{what} (line {}, column {})",
         marker.line(),
@@ -92,12 +115,27 @@ fn explained(error: &ScanError) -> String {
 }
 
 impl Writer {
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        for event in Parser::new_from_str(unmarked(text)) {
+            let (event, span) = event.map_err(|error| explained(&error))?;
+            let (line, column) = (span.start.line(), span.start.col() + 1);
+            self.event(event)
+                .map_err(|why| format!("{why} (line {line}, column {column})"))?;
+            if self.written + self.out.len() > self.most_bytes {
+                let most = self.most_bytes;
+                return Err(format!("its aliases make it larger than {most} bytes"));
+            }
+        }
+        Ok(())
+    }
+
     fn event(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
-            Event::DocumentStart(_) if self.has_document => {
+            Event::DocumentStart(_) if self.has_document && self.separate.is_none() => {
                 return Err("there is a second document".to_owned());
             }
             Event::DocumentStart(_) => self.has_document = true,
+            Event::DocumentEnd => self.end_document(),
             Event::Scalar(text, style, anchor, tag) => {
                 if tag.is_some() {
                     return Err("tags are not supported".to_owned());
@@ -112,14 +150,28 @@ impl Writer {
             Event::SequenceEnd => self.end(']')?,
             Event::MappingEnd => self.end('}')?,
             Event::Alias(anchor) => {
-                self.separate(false)?;
+                self.before(false)?;
                 let value = self.anchors.get(&anchor);
                 let value = value.ok_or("an alias refers to what it is in itself")?;
                 self.out.push_str(value);
             }
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+            Event::Nothing | Event::StreamStart | Event::StreamEnd => {}
         }
         Ok(())
+    }
+
+    /// Puts a document aside, if there may be several. Anchors are those of one document.
+    fn end_document(&mut self) {
+        let Some(documents) = &mut self.separate else {
+            return;
+        };
+        let document = std::mem::take(&mut self.out);
+        self.written += document.len();
+        if !document.is_empty() && document != "null" {
+            documents.push(document);
+        }
+        self.anchors.clear();
+        self.anchored = 0;
     }
 
     /// Whether a key comes next.
@@ -130,7 +182,7 @@ impl Writer {
     }
 
     /// Writes what stands before a key or a value.
-    fn separate(&mut self, may_be_key: bool) -> Result<(), String> {
+    fn before(&mut self, may_be_key: bool) -> Result<(), String> {
         if self.is_key() && !may_be_key {
             return Err("a key is a text".to_owned());
         }
@@ -149,12 +201,13 @@ impl Writer {
         if self.open.len() == MOST_LEVELS {
             return Err(format!("it has more than {MOST_LEVELS} levels"));
         }
-        self.separate(false)?;
+        self.before(false)?;
         self.open.push(Open {
             is_object,
             count: 0,
             anchor,
             start: self.out.len(),
+            keys: (is_object && self.separate.is_some()).then(HashSet::new),
         });
         self.out.push(if is_object { '{' } else { '[' });
         Ok(())
@@ -175,10 +228,9 @@ impl Writer {
         }
         let value = self.out.get(start..).unwrap_or_default();
         self.anchored += value.len();
-        if self.anchored > MOST_BYTES {
-            return Err(format!(
-                "its anchors have more than {MOST_BYTES} bytes together"
-            ));
+        if self.anchored > self.most_bytes {
+            let most = self.most_bytes;
+            return Err(format!("its anchors have more than {most} bytes together"));
         }
         self.anchors.insert(anchor, value.to_owned());
         Ok(())
@@ -190,7 +242,14 @@ impl Writer {
         if is_key && is_plain && text == "<<" {
             return Err("merge keys are not supported".to_owned());
         }
-        self.separate(true)?;
+        if is_key
+            && let Some(keys) = self.open.last_mut().and_then(|open| open.keys.as_mut())
+            && !keys.insert(text.to_owned())
+        {
+            let key: String = text.chars().take(60).collect();
+            return Err(format!("the key {key:?} is there twice"));
+        }
+        self.before(true)?;
         let start = self.out.len();
         match plain_json(text).filter(|_| is_plain && !is_key) {
             Some(json) => self.out.push_str(&json),
@@ -307,6 +366,29 @@ mod tests {
         assert!(parse(&"[".repeat(5000)).is_err());
     }
 
+    #[test]
+    fn several_documents_are_read_one_by_one() {
+        let text = "\u{feff}---\n# Source: a chart\n---\na: &x 1\nb: *x\n---\n- 2\n...\n---\n";
+        assert_eq!(documents(text, 1_000).unwrap(), [r#"{"a":1,"b":1}"#, "[2]"]);
+        assert!(documents("# nothing\n", 1_000).unwrap().is_empty());
+        for (text, expected) in [
+            (
+                "a: 1\nb: 2\na: 3\n",
+                "the key \"a\" is there twice (line 3, column 1)",
+            ),
+            ("a: &x 1\n---\nb: *x\n", "line 3"),
+            ("a: 1\n---\nb: [\n", "line"),
+        ] {
+            let refused = documents(text, 1_000).unwrap_err();
+            assert!(refused.contains(expected), "{text:?}: {refused}");
+        }
+        assert!(documents(&"- x\n".repeat(300), 1_000).is_err());
+        // All documents have one limit together.
+        let long = "a: &a [x, x, x, x, x]\nb: [*a, *a, *a, *a]\n---\n".repeat(9);
+        let refused = documents(&long, 500).unwrap_err();
+        assert!(refused.contains("aliases"), "{refused}");
+    }
+
     /// Each of them would keep the whole document once more.
     #[test]
     fn anchors_in_anchors_do_not_pile_up() {
@@ -324,6 +406,8 @@ mod tests {
         #[test]
         fn nothing_makes_it_panic(text in "[-a-z0-9:&*!{}\\[\\],'\"|>#\n \t]{0,200}") {
             let _ = parse(&text);
+            let _ = documents(&text, 1_000);
+            let _ = line_of(&text, 0, &["a", "0"]);
         }
 
         #[test]
