@@ -159,7 +159,7 @@ pub enum ServiceContent {
     /// Labels and destinations, which the runner's [`LabelsParser`](crate::LabelsParser) turns into configuration.
     Labelled(LabelledService),
     /// Configuration: any number of clusters and routes.
-    Config(ProxyConfig),
+    Config(Arc<ProxyConfig>),
     /// The service is there, and does not ask to be served. Its last good form is dropped.
     NotEnlisted,
     /// The service is there, but could not be read. It keeps its last good form, with its current destinations if there
@@ -221,8 +221,8 @@ impl DiscoveredService {
     }
 
     /// A service whose configuration the source made itself.
-    pub fn configured(name: impl Into<Arc<str>>, config: ProxyConfig) -> Self {
-        Self::new(name, ServiceContent::Config(config))
+    pub fn configured(name: impl Into<Arc<str>>, config: impl Into<Arc<ProxyConfig>>) -> Self {
+        Self::new(name, ServiceContent::Config(config.into()))
     }
 
     /// A service that is there, and does not ask to be served.

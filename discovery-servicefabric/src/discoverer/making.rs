@@ -114,7 +114,8 @@ impl Making {
         );
         self.deciding.add(&known.name, verdict, reasons);
         self.subject(known, Some(parsed));
-        let mut service = DiscoveredService::configured(Arc::clone(&known.name), config.clone());
+        let mut service =
+            DiscoveredService::configured(Arc::clone(&known.name), Arc::clone(config));
         service.problems = problems;
         self.push(known, self.with_rebuild(known, service));
     }
@@ -171,7 +172,8 @@ impl Making {
                 ..ServiceDescription::clone(&description)
             };
             let parsed = parser.parse(&description);
-            let made = parsed.config.map_or_else(Parsed::not_enlisted, Parsed::new);
+            let config = parsed.config.map(Arc::unwrap_or_clone);
+            let made = config.map_or_else(Parsed::not_enlisted, Parsed::new);
             made.with_problems(parsed.problems)
         })
     }
