@@ -108,7 +108,8 @@ impl Worker {
         let registry = self.registry.take()?;
         let (registry, listed, mut problems) = off_the_runtime(move || {
             let services = registry.arrange(services, &mut problems);
-            let with_memory = |service: DiscoveredService| {
+            let with_memory = |mut service: DiscoveredService| {
+                registry.add_unread(&mut service);
                 let remembered = registry.remembered(&service);
                 (service, remembered)
             };

@@ -18,6 +18,7 @@ use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
 
 pub use self::endpoints::{Endpoint, EndpointError, Endpoints, Rejection, Schemes};
+pub(crate) use self::ids::partition_prefix;
 pub use self::options::{LabelOptions, ListenerMode, PartitionMode, ReplicaSelection, RoleRouting};
 pub use self::yarp::YarpLabels;
 use crate::model::ServiceKind;
