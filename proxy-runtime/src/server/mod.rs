@@ -109,6 +109,7 @@ pub(crate) mod http1;
 pub(crate) mod http2;
 mod limits;
 mod listener;
+pub(crate) mod memory;
 pub(crate) mod metrics;
 mod mode;
 mod offers;
@@ -128,6 +129,8 @@ pub(crate) use self::connection::AddressText;
 pub use self::connection::{Outcome, RequestBody, RequestBodyError};
 pub use self::handle::{DrainReport, ServerHandle};
 pub use self::http1::{OnUpgrade, Upgraded};
+#[cfg(all(feature = "http2", feature = "testing"))]
+pub use self::http2::FrameTrial;
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};
 pub use self::metrics::{ServerCounts, ServerMetrics};

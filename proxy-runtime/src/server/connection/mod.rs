@@ -16,6 +16,7 @@
 mod address_text;
 #[cfg(feature = "tls")]
 mod handshake;
+mod holding;
 mod io;
 mod pace;
 mod record;
@@ -38,6 +39,8 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 pub(crate) use self::address_text::AddressText;
+#[cfg(feature = "http2")]
+pub(crate) use self::holding::Held;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
 pub use self::record::Outcome;
