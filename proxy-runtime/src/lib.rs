@@ -1,12 +1,43 @@
 #![doc = include_str!("../README.md")]
+//!
+//! # Layers
+//!
+//! For those who work on the crate: a module names only modules of lower layers, tests aside. A test of the workspace,
+//! `module_direction`, holds it.
+//!
+//! 1. `connection`, `contain`, `retry`, `spare`, `support`: what knows nothing of requests
+//! 2. `http1`, `stream`: what knows nothing of a proxy
+//! 3. `error`: what goes wrong with requests
+//! 4. `observe`: counters
+//! 5. `head`: heads in `http` types
+//! 6. `health`: what a destination's health is, and policies to judge it
+//! 7. `live`: what outlives a configuration
+//! 8. `balance`, `filter`, `transform`
+//! 9. `progress`: how far an exchange has come
+//! 10. `upstream`: connections to destinations
+//! 11. `cluster`: the destinations of one cluster, and the pick of one
+//! 12. `exchange`: what is the same of each exchange with a destination
+//! 13. `layer`: tower layers around routes
+//! 14. `extensions`
+//! 15. `state`: what a configuration becomes
+//! 16. `proxy`: the configuration that serves, and the handles of it
+//! 17. `status`, `probing`
+//! 18. `forward`: the typed lane
+//! 19. `build`, `explain`
+//! 20. `trial`, `server`: listeners and connections of clients
+//! 21. `engine`: the raw lane
+//! 22. `prometheus`, `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
 pub mod balance;
+mod build;
+mod cluster;
 mod connection;
 mod contain;
 #[cfg(feature = "server")]
 mod engine;
+mod error;
 mod exchange;
 pub mod explain;
 mod extensions;
@@ -14,12 +45,18 @@ pub mod filter;
 #[cfg(test)]
 mod fixtures;
 pub mod forward;
+mod head;
 pub mod health;
 pub mod http1;
 pub mod layer;
-mod loop_guard;
+mod live;
 pub mod observe;
+mod probing;
+mod progress;
+#[cfg(feature = "metrics")]
+mod prometheus;
 mod proxy;
+mod retry;
 #[cfg(feature = "server")]
 pub mod server;
 mod spare;
@@ -28,14 +65,19 @@ pub mod status;
 mod stream;
 mod support;
 mod transform;
+pub mod trial;
 pub mod upstream;
 
 pub use http;
 pub use proxy_model;
 
+pub use self::build::{Driver, ProxyBuilder};
 pub use self::connection::ConnectionInfo;
-pub use self::forward::{ForwardError, ForwardErrorKind, ProxyBody, Side};
-pub use self::proxy::{Driver, Proxy, ProxyBuilder, ProxyService};
+pub use self::error::{ForwardError, ForwardErrorKind, Side};
+pub use self::forward::ProxyBody;
+#[cfg(feature = "metrics")]
+pub use self::prometheus::ProxyCollector;
+pub use self::proxy::{Proxy, ProxyService};
 pub use self::support::unsupported;
 
 /// An error of whatever kind.

@@ -3,15 +3,21 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::output::{self, Priority};
+
 /// How often a silent child is looked at.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How long nothing comes after a child has ended until its output counts as complete.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Lines read ahead of the one who takes them; after that the child waits.
 const LINES_AHEAD: usize = 1024;
@@ -112,10 +118,10 @@ impl Invocation {
     }
 
     /// Runs it and shows its output as it comes. On a terminal the child has the terminal itself, so that it can draw its
-    /// progress there.
+    /// progress there, unless other steps run beside.
     pub(crate) fn show(&self, limit: Duration) -> io::Result<Ended> {
-        if !io::stdout().is_terminal() {
-            return self.follow(limit, show_line);
+        if output::is_beside() || !io::stdout().is_terminal() {
+            return self.follow(limit, output::line);
         }
         let mut child = self
             .command()
@@ -153,7 +159,10 @@ impl Invocation {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = match output::priority() {
+            Priority::Normal => Command::new(&self.program),
+            Priority::Idle => when_idle(&self.program),
+        };
         // `cargo run` describes the package xtask in these. A build script that watches one of them would run anew
         // each time that a step is run once by xtask and once by hand.
         for (name, _) in std::env::vars_os().filter(|(name, _)| describes_our_package(name)) {
@@ -189,11 +198,28 @@ impl fmt::Display for Invocation {
     }
 }
 
-/// Prints a line of a child at once: in CI, stdout is a pipe, and progress should be seen.
-pub(crate) fn show_line(line: &str) {
-    let mut stdout = io::stdout().lock();
-    // Nobody reads any more: the exit code still says how it went.
-    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+/// A command that has the processors when nobody else wants them.
+fn when_idle(program: &OsStr) -> Command {
+    /// The words before the program, none where there is no such thing.
+    static WORDS: OnceLock<&'static [&'static str]> = OnceLock::new();
+    let words = WORDS.get_or_init(|| {
+        // Linux's idle class gives way at once; the lowest niceness has to have a share.
+        let known: [&[&str]; 2] = [&["chrt", "--idle", "0"], &["nice", "-n", "19"]];
+        let works = |words: &&&[&str]| {
+            let mut trial = Command::new(words[0]);
+            trial.args(&words[1..]).arg("true");
+            trial.stdin(Stdio::null()).stdout(Stdio::null());
+            trial
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        };
+        known.iter().find(works).copied().unwrap_or_default()
+    });
+    let mut words = words.iter().map(OsStr::new).chain([program]);
+    let mut command = Command::new(words.next().unwrap_or(program));
+    command.args(words);
+    command
 }
 
 fn describes_our_package(name: &OsStr) -> bool {
@@ -230,7 +256,8 @@ fn read_lines(reader: PipeReader) -> Receiver<String> {
     receiver
 }
 
-/// Passes lines on until the child has ended and its output is drained, or until the time is up.
+/// Passes lines on until the child has ended and its output is drained, or until the time is up. What the child left running may
+/// hold the pipe open: then its output ends with a moment of silence.
 fn wait(
     child: &mut Child,
     lines: &Receiver<String>,
@@ -241,9 +268,12 @@ fn wait(
     loop {
         match lines.recv_timeout(TICK) {
             Ok(line) => each(&line),
-            // What the child left running may hold the pipe open: that it ended is enough when nothing more comes.
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = child.try_wait()? {
+                    // On a busy machine the thread that reads may be behind.
+                    while let Ok(line) = lines.recv_timeout(SILENCE) {
+                        each(&line);
+                    }
                     return Ok(Ended::Exited(status));
                 }
             }
@@ -312,6 +342,22 @@ mod tests {
         assert!(ended.is_success());
         assert_eq!(output, "done\n");
         assert!(start.elapsed() < GUARD);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn lines_that_are_read_late_are_not_lost() {
+        let (sender, lines) = mpsc::sync_channel(1);
+        let late = thread::spawn(move || {
+            thread::park_timeout(5 * TICK);
+            sender.send("late".to_owned())
+        });
+        let mut child = Command::new("true").spawn().expect("true runs");
+        let mut seen = Vec::new();
+        let ended = wait(&mut child, &lines, GUARD, |line| seen.push(line.to_owned()));
+        assert!(ended.expect("it can be waited for").is_success());
+        assert_eq!(seen, ["late"]);
+        late.join().expect("no panic").expect("somebody reads");
     }
 
     #[cfg(unix)]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::Inner;
 use super::cluster_list::{State, rate};
 use super::flow::{self, Flow};
+use super::providers::Start;
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
 
@@ -67,7 +68,7 @@ pub(super) fn of(admin: &Inner) -> Overview {
     let overview = admin.proxy.overview();
     let routes = admin.proxy.routes();
     let clusters = admin.proxy.clusters();
-    let (ready, waiting_for) = admin.readiness_of_sources();
+    let start = admin.start();
     let mut counts = count(&clusters);
     counts.routes = routes.len();
     counts.sources_in_part = admin.sources_in_part();
@@ -88,11 +89,11 @@ pub(super) fn of(admin: &Inner) -> Overview {
     if let Some(server) = admin.server.as_ref().filter(|server| server.sheds()) {
         trouble.memory = Some(server.counts().held_bytes_limit);
     }
-    let (state, sentence) = judge(&counts, &trouble, ready, &waiting_for);
+    let (state, sentence) = judge(&counts, &trouble, &start);
     Overview {
         state,
         sentence,
-        ready,
+        ready: start == Start::Ready,
         version: env!("CARGO_PKG_VERSION"),
         uptime: admin.started.elapsed().as_secs_f64(),
         generation: overview.generation,
@@ -216,18 +217,9 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Answers "is all well?" in a sentence: the worst thing first.
-fn judge(
-    counts: &Counts,
-    clusters: &Trouble,
-    ready: bool,
-    waiting_for: &[String],
-) -> (Verdict, String) {
-    if !ready {
-        let names = waiting_for.join(" and ");
-        return (
-            Verdict::Starting,
-            format!("Not ready: {names} has not given a valid configuration yet."),
-        );
+fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String) {
+    if *start != Start::Ready {
+        return (Verdict::Starting, format!("Not ready: {start}."));
     }
     let mut trouble = Vec::new();
     if !clusters.down.is_empty() {
@@ -325,7 +317,7 @@ mod tests {
             destinations: 3,
             ..Counts::default()
         };
-        let (verdict, sentence) = judge(&healthy, &Trouble::default(), true, &[]);
+        let (verdict, sentence) = judge(&healthy, &Trouble::default(), &Start::Ready);
         assert_eq!(verdict, Verdict::Ok);
         assert_eq!(
             sentence,
@@ -336,7 +328,7 @@ mod tests {
             warnings: 2,
             ..healthy
         };
-        let (verdict, sentence) = judge(&warned, &Trouble::default(), true, &[]);
+        let (verdict, sentence) = judge(&warned, &Trouble::default(), &Start::Ready);
         assert_eq!(verdict, Verdict::Ok);
         assert_eq!(
             sentence,
@@ -351,7 +343,7 @@ mod tests {
             refused: vec!["sealed".to_owned()],
             ..Trouble::default()
         };
-        let (verdict, sentence) = judge(&partial, &sealed, true, &[]);
+        let (verdict, sentence) = judge(&partial, &sealed, &Start::Ready);
         assert_eq!(verdict, Verdict::Degraded);
         assert_eq!(
             sentence,
@@ -369,7 +361,7 @@ mod tests {
             degraded: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
             ..Trouble::default()
         };
-        let (verdict, sentence) = judge(&ill, &trouble, true, &[]);
+        let (verdict, sentence) = judge(&ill, &trouble, &Start::Ready);
         assert_eq!(verdict, Verdict::Down);
         assert_eq!(
             sentence,
@@ -380,14 +372,18 @@ mod tests {
             memory: Some(3 << 20),
             ..Trouble::default()
         };
-        let (verdict, sentence) = judge(&healthy, &crowded, true, &[]);
+        let (verdict, sentence) = judge(&healthy, &crowded, &Start::Ready);
         assert_eq!(verdict, Verdict::Degraded);
         assert_eq!(
             sentence,
             "Clients hold all of the 3 MiB that they may (Server.Limits.MemoryBytes): connections are reset."
         );
 
-        let (verdict, sentence) = judge(&ill, &trouble, false, &["consul".to_owned()]);
+        let (verdict, sentence) = judge(
+            &ill,
+            &trouble,
+            &Start::WaitingFor(vec!["consul".to_owned()]),
+        );
         assert_eq!(verdict, Verdict::Starting);
         assert!(sentence.contains("consul"));
     }

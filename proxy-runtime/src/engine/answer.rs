@@ -3,11 +3,11 @@
 use http::StatusCode;
 
 use super::client_head::{append_date, has_date};
-use super::plan::HeadPlan;
 use crate::http1::{
     Asked, HeadLimits, HeadTable, Method, OutgoingConnection, ResponseRewrite, Status,
     parse_response, write_response,
 };
+use crate::transform::HeadPlan;
 
 /// Writes a response that the proxy makes itself to `output`: the status in words, and nothing about the inside. The route's
 /// changes of responses are made to it as well. Returns how long its body is.

@@ -10,7 +10,7 @@ use super::outgoing::Invalid;
 use super::progress::Progress;
 use super::request::Run;
 use super::upload::Broken;
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
 

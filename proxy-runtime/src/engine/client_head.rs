@@ -5,14 +5,14 @@ use http::StatusCode;
 use super::body::Body;
 use super::download::Cut;
 use super::filtering::Shown;
-use super::plan::{HeadPlan, MOST_OPERATIONS, with_slice};
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
     RawResponse, ResponseRewrite, write_response,
 };
 use crate::server::http1::date::write_date;
 use crate::stream::spare;
+use crate::transform::{HeadPlan, with_slice};
 use crate::upstream::response_limits as limits;
 
 /// What becomes of the head on its way to the client.
@@ -62,19 +62,18 @@ impl ForClient<'_> {
             });
             return Ok(());
         }
-        let mut room;
-        let operations: &[_] = match given.len() {
-            0 => &[],
-            count => {
-                room = [FieldOperation::Nothing; MOST_OPERATIONS];
-                for (place, given) in room.iter_mut().zip(given) {
-                    *place = given.for_status(status);
-                }
-                &room[..count.min(MOST_OPERATIONS)]
-            }
-        };
-        rewrite.operations = operations;
-        write_head(received, &rewrite, output);
+        if given.is_empty() {
+            write_head(received, &rewrite, output);
+            return Ok(());
+        }
+        let operations = given.iter().map(|given| given.for_status(status));
+        with_slice(operations, |operations| {
+            let rewrite = ResponseRewrite {
+                operations,
+                ..rewrite
+            };
+            write_head(received, &rewrite, output);
+        });
         Ok(())
     }
 }

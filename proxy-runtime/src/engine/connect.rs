@@ -9,12 +9,14 @@ use super::outgoing::{Invalid, Outgoing};
 use super::readdress::{SentHead, names_destination, readdress};
 use super::request::{Run, view_of};
 use super::tally::Tally;
-use crate::exchange::{Attempts, Place};
-use crate::filter::{HeadEdits, Reply};
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::cluster::Picked;
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::exchange::Place;
+use crate::filter::Reply;
+use crate::head::HeadEdits;
 use crate::http1::{Framing, RequestView};
+use crate::retry::Attempts;
 use crate::server::http1::{Client, Transport};
-use crate::state::Picked;
 use crate::stream::spare as buffers;
 use crate::upstream::Lease;
 
@@ -227,6 +229,7 @@ impl<'a> Run<'a> {
             edits,
             destination: &self.cluster.destinations()[picked.index.0 as usize],
             remote: client.state.remote_value(),
+            connection: client.state.info,
         };
         outgoing.write(&mut head).map(|()| head)
     }

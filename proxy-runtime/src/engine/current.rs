@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, Cache};
 use proxy_model::compiled::RouteIndex;
 
 use super::Forwarded;
-use crate::forward::FoundRoute;
+use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
 

@@ -7,14 +7,14 @@ use http::StatusCode;
 
 use super::body::{Body, Part};
 use super::client_head::ForClient;
-use super::plan::HeadPlan;
 use super::progress::Progress;
-use crate::exchange::End;
 use crate::http1::{
     Asked, CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
     Status, parse_response, write_response, write_trailers,
 };
+use crate::progress::End;
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
+use crate::transform::HeadPlan;
 use crate::upstream::{MOST_INTERIM, response_limits as limits};
 
 /// Parts of a body up to this size are copied behind what is in front of them, which costs less than a slice of its own.

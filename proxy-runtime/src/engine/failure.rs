@@ -2,9 +2,9 @@
 
 use http::StatusCode;
 
-use crate::exchange::{Came, Failed, Sent};
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::http1::Method;
+use crate::retry::{Came, Failed, Sent};
 use crate::upstream::Http1Connection;
 
 /// Why an exchange ended before its end.

@@ -6,9 +6,12 @@ use http::response::Parts;
 
 use super::connect::Unconnected;
 use super::request::Run;
+use crate::ProxyBody;
 use crate::connection::ConnectionInfo;
-use crate::filter::{FilterContext, Filters, HeadEdits, Reply, RequestEdit, ResponseEdit, Verdict};
-use crate::forward::{ForwardError, own_response, shown_response};
+use crate::error::ForwardError;
+use crate::filter::{FilterContext, Filters, Reply, RequestEdit, ResponseEdit, Verdict};
+use crate::forward::{own_response, shown_response};
+use crate::head::HeadEdits;
 use crate::http1::{HeadTable, RequestView};
 use crate::server::http1::{Client, Transport};
 use crate::spare::{Lend, Spare};
@@ -111,7 +114,7 @@ impl Filtering {
             .map(|filtered| std::mem::take(&mut filtered.passed));
         let response = match answer {
             Answer::Status(status) => own_response(status),
-            Answer::Reply(reply) => reply.into_response(),
+            Answer::Reply(reply) => reply.into_response().map(ProxyBody::text),
         };
         let filters = run.filters().zip(passed);
         let context = run.filter_context(connection);

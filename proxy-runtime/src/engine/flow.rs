@@ -8,9 +8,10 @@ use super::body::Body;
 use super::download::Download;
 use super::progress::Progress;
 use super::upload::{Broken, Upload};
-use crate::exchange::{Attempts, Deadlines, Stage};
 use crate::http1::{Asked, HeadLimits, HeadTable};
 use crate::observe::{InFlightGuard, Sample};
+use crate::progress::{Deadlines, Stage};
+use crate::retry::Attempts;
 use crate::server::connection::RequestRecord;
 use crate::spare::{Lend, Spare};
 

@@ -37,12 +37,11 @@
 //! Nothing was read or written by then. The typed lane gets, with its route if that was found:
 //!
 //! - what the edge refuses, and in HTTP/1.1 paths with dot segments, which are written anew;
-//! - HTTP/1.0, switches of protocols, `CONNECT`, `Expect`, and in HTTP/1.1 `Cookie` in several lines, which are joined;
+//! - HTTP/1.0, switches of protocols, `CONNECT` and `Expect`;
 //! - what no route takes, and what a route takes that refuses all or leads to no cluster, or to none for this request;
 //! - routes with layers, and on HTTP/2 those with filters, which are shown heads in `http` types there;
-//! - routes with changes that operations on bytes cannot make, so that there is no [`HeadPlan`]: of trailers, of the method, of
-//!   fields that belong to the connection or frame the body, of fields by values of the route's template, of `Forwarded` but to
-//!   remove it, and more than 24 of one head;
+//! - routes with changes that operations on bytes cannot make, so that there is no [`HeadPlan`]: of trailers, of the method, and
+//!   of `Host` by a value of the route's template;
 //! - clusters of which a destination is, or may be, spoken to in another version than HTTP/1.1;
 //! - a `Content-Length` that is no number, or more than the request may have.
 //!
@@ -62,7 +61,6 @@ mod flow;
 mod http2;
 mod outbound;
 mod outgoing;
-mod plan;
 mod progress;
 mod readdress;
 mod relay;
@@ -79,7 +77,6 @@ mod upload;
 pub(crate) use self::current::Engine;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::forward as forward_stream;
-pub(crate) use self::plan::HeadPlan;
 pub(crate) use self::run::forward;
 
 /// What became of a request that the raw lane was offered.

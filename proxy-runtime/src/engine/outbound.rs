@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
 use super::upload::Broken;
-use crate::exchange::Stage;
+use crate::progress::Stage;
 use crate::server::DataRate;
 use crate::server::connection::Pace;
 use crate::stream::{ByteStream, poll_write_all, spare};

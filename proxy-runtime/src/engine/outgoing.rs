@@ -3,15 +3,16 @@
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 use proxy_model::matching::RouteValues;
-use proxy_model::transform::{RequestTarget, XForwardedPart, path_and_query};
+use proxy_model::transform::{RequestTarget, path_and_query};
 
-use super::plan::{HeadPlan, HostRule, RequestOperation, known, with_slice};
 use super::readdress::{host_of, names_destination};
-use crate::filter::HeadEdits;
+use crate::connection::ConnectionInfo;
+use crate::head::HeadEdits;
 use crate::http1::{
-    Changes, ClassSet, Field, FieldOperation, FieldValue, HeadTable, OutgoingTarget, RawRequest,
-    RequestRewrite, RequestView, write_changed_request, write_request,
+    Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
+    OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
+use crate::transform::{Changed, HeadPlan, HostRule, Parts, RequestOperation, known};
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -27,6 +28,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) destination: &'a Destination,
     /// The client's address, without port.
     pub(super) remote: Option<FieldValue<'a>>,
+    pub(super) connection: ConnectionInfo,
 }
 
 /// The route's changes make no valid request.
@@ -91,7 +93,10 @@ impl<'a> Outgoing<'a> {
 
     #[inline]
     fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
-        if let (None, Some(removed)) = (self.edits, self.plan.request_removed) {
+        if let (None, Some(removed)) = (self.edits, self.plan.request_removed)
+            && !self.plan.may_be_imitated(self.table.classes())
+            && !self.table.has_crumbs(self.buffer)
+        {
             let changes = RouteChanges {
                 outgoing: self,
                 removed,
@@ -107,18 +112,42 @@ impl<'a> Outgoing<'a> {
     /// The same, with all changes gathered before one is made.
     #[cold]
     fn write_gathered(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
-        let Some(edits) = self.edits else {
-            return self.plan.for_request(
-                |part| self.part(part),
-                |operations| self.write_by(target, operations, out),
-            );
-        };
-        let route = self.plan.request.iter();
-        let route = route.map(|operation| operation.for_request(|part| self.part(part)));
-        let operations = edits.operations().chain(route);
-        with_slice(operations, |operations| {
-            self.write_by(target, operations, out)
+        let joined = self.joined_cookie();
+        let cookie = joined.as_ref().map(|(name, value)| {
+            let value = FieldValue::checked(value);
+            FieldOperation::Set(name, value)
         });
+        let changed = Changed {
+            route: self.route,
+            head: self.view,
+            classes: self.table.classes(),
+            connection: self.connection,
+            cookie,
+            edits: self.edits,
+        };
+        let fields = self.table.fields().iter();
+        let names = fields.map(|field| field.name().get(self.buffer));
+        let parts = self.parts();
+        let part = |part| parts.get(part);
+        let write = |operations: &[FieldOperation<'_>]| self.write_by(target, operations, out);
+        self.plan.for_request(&changed, names, part, write);
+    }
+
+    /// What stands in several lines of `Cookie`, as one: recipients do not agree on what several mean.
+    fn joined_cookie(&self) -> Option<(FieldName, Vec<u8>)> {
+        const COOKIE: &str = "Cookie";
+        let is_copied = self.plan.request_copy.copied().has_name(COOKIE.as_bytes());
+        if !is_copied || !self.table.has_crumbs(self.buffer) {
+            return None;
+        }
+        let mut values: Vec<&[u8]> = Vec::new();
+        for field in self.table.fields() {
+            let name = field.name().get(self.buffer);
+            if name.eq_ignore_ascii_case(COOKIE.as_bytes()) {
+                values.push(field.value().get(self.buffer));
+            }
+        }
+        Some((FieldName::new(COOKIE)?, values.join(&b"; "[..])))
     }
 
     fn write_by(
@@ -142,9 +171,21 @@ impl<'a> Outgoing<'a> {
             host: self.host(),
             copied: self.plan.request_copy.copied(),
             operations,
+            accepts_trailers: self.plan.tells_of_trailers(false) && self.accepts_trailers(),
             last: self.plan.loop_line(),
             ..RequestRewrite::default()
         }
+    }
+
+    /// Whether the client says `TE: trailers`.
+    #[cold]
+    fn accepts_trailers(&self) -> bool {
+        let lines = self.table.fields().iter();
+        let mut lines = lines.filter(|field| field.class() == FieldClass::Te);
+        lines.any(|line| {
+            let mut codings = line.value().get(self.buffer).split(|byte| *byte == b',');
+            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        })
     }
 
     /// `None`: the client's.
@@ -160,18 +201,14 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// A part of where the request came from, if it is known.
+    /// Where the request came from.
     #[inline]
-    fn part(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
-        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
-        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
-        match part {
-            XForwardedPart::For => self.remote,
-            XForwardedPart::Proto => Some(if self.view.is_https() { HTTPS } else { HTTP }),
-            XForwardedPart::Host if self.request.authority().is_empty() => None,
-            XForwardedPart::Host => Some(self.request.authority_value(self.buffer)),
-            // The proxy serves whole paths: nothing was taken off before it saw the request.
-            XForwardedPart::Prefix => None,
+    fn parts(&self) -> Parts<'a> {
+        let has_authority = !self.request.authority().is_empty();
+        Parts {
+            remote: self.remote,
+            authority: has_authority.then(|| self.request.authority_value(self.buffer)),
+            is_https: self.view.is_https(),
         }
     }
 }
@@ -197,15 +234,18 @@ impl Changes for RouteChanges<'_> {
 
     #[inline]
     fn write(&self, out: &mut Vec<u8>) {
+        let parts = self.outgoing.parts();
         for operation in &self.outgoing.plan.request {
             match operation {
                 RequestOperation::Remove(_) => {}
                 RequestOperation::Write(name, value, _) => name.write_line(known(value), out),
                 RequestOperation::Tell(name, part, _) => {
-                    if let Some(value) = self.outgoing.part(*part) {
+                    if let Some(value) = parts.get(*part) {
                         name.write_line(value, out);
                     }
                 }
+                // Plans that compute values gather their changes.
+                RequestOperation::Computed(..) | RequestOperation::ComputedOrRemoved(..) => {}
             }
         }
     }
@@ -248,19 +288,24 @@ mod tests {
         let header = (name.clone(), prop::sample::select(vec!["Set", "Append"]));
         let header =
             header.prop_map(|(name, how)| format!(r#"{{"RequestHeader":"{name}","{how}":"new"}}"#));
+        let value = name.clone();
+        let value = value
+            .prop_map(|name| format!(r#"{{"RequestHeaderRouteValue":"{name}","Set":"rest"}}"#));
         let removal = name.prop_map(|name| format!(r#"{{"RequestHeaderRemove":"{name}"}}"#));
         let forwarded = prop::sample::select(vec!["Off", "Set", "Append", "Remove"]);
         let forwarded = forwarded.prop_map(|how| format!(r#"{{"X-Forwarded":"{how}"}}"#));
-        prop::collection::vec(prop_oneof![header, removal, forwarded], 0..4)
+        prop::collection::vec(prop_oneof![header, value, removal, forwarded], 0..4)
     }
 
     fn fields() -> impl Strategy<Value = Vec<&'static str>> {
         let field = prop::sample::select(vec![
             "X-A: 1\r\n",
             "x-a: 2\r\n",
+            "x_a: imitated\r\n",
             "X-B: 3\r\n",
             "X-C: 4\r\n",
             "Cookie: a\r\n",
+            "cookie: b\r\n",
             "Connection: x-c\r\n",
             "X-Forwarded-For: 6.6.6.6\r\n",
             "X-Forwarded-Prefix: /p\r\n",
@@ -302,6 +347,7 @@ mod tests {
                 edits: None,
                 destination: &snapshot.clusters()[0].destinations()[0],
                 remote: has_remote.then_some(FieldValue::from_static("192.0.2.1")),
+                connection: ConnectionInfo::default(),
             };
             let (mut written, mut gathered) = (Vec::new(), Vec::new());
             outgoing.write(&mut written).expect("it is valid");

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::failure::Failure;
 use super::upload::Broken;
-use crate::exchange::{Deadlines, End, Stage};
+use crate::progress::{Deadlines, End, Stage};
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::upstream::Early;
 

@@ -3,9 +3,9 @@
 use http::HeaderValue;
 use proxy_model::compiled::Destination;
 
-use super::plan::{HeadPlan, HostRule};
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
+use crate::transform::{HeadPlan, HostRule};
 
 /// A head as it was sent to a destination.
 pub(super) struct SentHead<'a> {
@@ -158,6 +158,7 @@ mod tests {
                         edits: None,
                         destination,
                         remote: None,
+                        connection: crate::connection::ConnectionInfo::default(),
                     };
                     let mut head = Vec::new();
                     outgoing.write(&mut head).expect("it is valid");

@@ -26,8 +26,7 @@ pub(super) fn run<'a, T: Transport>(
     let is_plain = request.version() == Version::Http11
         && !request.expects_continue()
         && !matches!(request.method(), Method::Connect | Method::Trace)
-        && request.upgrade().is_none()
-        && !client.table.has_crumbs(client.input.filled());
+        && request.upgrade().is_none();
     if !is_plain {
         return Err(None);
     }
@@ -37,7 +36,7 @@ pub(super) fn run<'a, T: Transport>(
     };
     let resolved = ResolvedRoute::of_route(engine, generation, index, &view).ok_or(Some(index))?;
     let classes = client.table.classes();
-    if resolved.route_state.is_loop(&view, classes) || resolved.plan.may_be_imitated(classes) {
+    if resolved.route_state.is_loop(&view, classes) {
         return Err(Some(index));
     }
     if let Framing::Length(length) = request.framing()

@@ -9,14 +9,19 @@ use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::plan::HeadPlan;
 use super::tally::Tally;
-use crate::exchange::{Deadlines, Place, after, body_limit, pick};
+use crate::cluster::{ClusterState, Picked};
+use crate::error::ForwardError;
+use crate::exchange::{Place, body_limit, pick};
 use crate::filter::Filters;
-use crate::forward::{ExchangeInfo, ForwardError, UptakeLimit};
+use crate::forward::ExchangeInfo;
+use crate::live::DestinationState;
+use crate::progress::UptakeLimit;
+use crate::progress::{Deadlines, after};
 use crate::server::DataRate;
 use crate::server::connection::Uptake;
-use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
+use crate::state::{Generation, RouteState};
+use crate::transform::HeadPlan;
 use crate::upstream::{Lease, Protocols};
 
 /// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
@@ -76,7 +81,10 @@ impl<'a> ResolvedRoute<'a> {
     /// The most content that a request may have: [`body_limit`], and never more than the `server` allows.
     #[inline]
     pub(super) fn allowed(&self, server: Option<u64>) -> u64 {
-        let most = body_limit(self.engine.service().shared(), self.route);
+        let most = body_limit(
+            self.engine.service().shared().max_request_body(),
+            self.route,
+        );
         most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
     }
 

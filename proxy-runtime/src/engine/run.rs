@@ -10,8 +10,8 @@ use super::filtering::Filtering;
 use super::relay::Relay;
 use super::request::{self, view_of};
 use super::{Engine, Forwarded};
-use crate::exchange::Stage;
 use crate::http1::RawRequest;
+use crate::progress::Stage;
 use crate::server::http1::{Client, Transport};
 
 /// Forwards the request at the front of the client's input.

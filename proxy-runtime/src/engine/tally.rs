@@ -7,11 +7,13 @@ use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
+use crate::cluster::ClusterState;
+use crate::error::ForwardErrorKind;
 use crate::exchange::{Books, Count, Ledger};
-use crate::forward::ForwardErrorKind;
+use crate::live::DestinationState;
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
-use crate::state::{ClusterState, DestinationState, RouteState};
+use crate::state::RouteState;
 
 /// Counts what becomes of one request of a route, out of what the connection holds anyway.
 ///

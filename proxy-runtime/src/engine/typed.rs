@@ -8,16 +8,16 @@ use http::header::{CONNECTION, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
-use proxy_model::transform::XForwardedPart;
 
 use super::outgoing::{Invalid, elsewhere};
-use super::plan::{HeadPlan, HostRule, known};
+use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
-use crate::forward::{BodyKind, HttpHead, headers};
+use crate::head::{HttpHead, headers};
 use crate::http1::{
-    ClassSet, Copied, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
+    ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
+use crate::transform::{Changed, HeadPlan, HostRule, Parts, known};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -121,8 +121,6 @@ impl TypedRequest<'_> {
         destination: &Destination,
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
-        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
-        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
         let Self {
             head, plan, remote, ..
         } = *self;
@@ -134,36 +132,48 @@ impl TypedRequest<'_> {
             let own = destination.host();
             known(own.unwrap_or_else(|| destination.address().authority()))
         };
-        let part = |part| match part {
-            XForwardedPart::For => remote,
-            XForwardedPart::Proto => Some(if head.is_https() { HTTPS } else { HTTP }),
-            XForwardedPart::Host => authority,
-            // The proxy serves whole paths: nothing was taken off before it saw the request.
-            XForwardedPart::Prefix => None,
+        let parts = Parts {
+            remote,
+            authority,
+            is_https: head.is_https(),
         };
         let copied = plan.request_copy.copied();
         let fields = head.headers();
-        plan.for_request(part, |operations| {
-            let request = StreamRequest {
-                method: head.method(),
-                target,
-                host: match &plan.host {
-                    HostRule::Original => authority.unwrap_or_else(own),
-                    HostRule::Fixed(value) => known(value),
-                    HostRule::Destination | HostRule::Restored => own(),
-                },
-                fields,
-                framing: self.framing,
-                copied,
-                operations,
-                accepts_trailers: head.is_http2()
-                    && head.classes().contains(FieldClass::Te)
-                    && matches!(copied, Copied::All)
-                    && headers::accepts_trailers(fields),
-                last: plan.loop_line(),
-            };
-            write_stream_request(&request, out);
-        });
+        let changed = Changed {
+            route: self.route,
+            head,
+            classes: head.classes(),
+            connection: head.connection(),
+            // They are joined while they are written.
+            cookie: None,
+            edits: None,
+        };
+        let names = fields.keys().map(|name| name.as_str().as_bytes());
+        plan.for_request(
+            &changed,
+            names,
+            |part| parts.get(part),
+            |operations| {
+                let request = StreamRequest {
+                    method: head.method(),
+                    target,
+                    host: match &plan.host {
+                        HostRule::Original => authority.unwrap_or_else(own),
+                        HostRule::Fixed(value) => known(value),
+                        HostRule::Destination | HostRule::Restored => own(),
+                    },
+                    fields,
+                    framing: self.framing,
+                    copied,
+                    operations,
+                    accepts_trailers: head.classes().contains(FieldClass::Te)
+                        && plan.tells_of_trailers(head.is_http2())
+                        && headers::accepts_trailers(fields),
+                    last: plan.loop_line(),
+                };
+                write_stream_request(&request, out);
+            },
+        );
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::body::{Body, Part};
 use super::outbound::Outbound;
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
 use crate::stream::{ByteStream, ReadBuffer};
 

@@ -8,16 +8,16 @@ use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
-use super::error::ForwardErrorKind;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
-#[cfg(feature = "server")]
-use super::uptake_limit::UptakeLimit;
+use crate::error::ForwardErrorKind;
 use crate::exchange::{Books, Count, Ledger};
 use crate::layer::RouteContext;
+use crate::live::{ClusterLive, DestinationState};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, RouteMetrics, Sample, SplitGuard};
+#[cfg(feature = "server")]
+use crate::progress::UptakeLimit;
 use crate::proxy::Shared;
-use crate::state::{ClusterLive, DestinationState};
 
 /// Counts what becomes of one request, from its head to the end of its response.
 ///

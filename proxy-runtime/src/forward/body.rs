@@ -10,9 +10,9 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use super::download::Download;
-use super::error::{ForwardError, ForwardErrorKind};
 use super::open_account::OpenAccount;
 use crate::BoxError;
+use crate::error::{ForwardError, ForwardErrorKind};
 
 /// The body of a response on its way to the client.
 ///

@@ -15,12 +15,12 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use super::error::{ForwardError, ForwardErrorKind};
 use super::response::TrailerRules;
-use super::shared_progress::SharedProgress;
-use super::timeout::IdleTimer;
-use crate::exchange::{End, Stage};
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::observe::targets;
+use crate::progress::IdleTimer;
+use crate::progress::SharedProgress;
+use crate::progress::{End, Stage};
 use crate::upstream::{IncomingBody, Lease};
 
 /// The body of a response as it comes from a destination: read when it is asked for, counted and checked.

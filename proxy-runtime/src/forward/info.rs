@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use proxy_model::{ClusterId, DestinationId, RouteId};
 
-use super::error::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 #[cfg(feature = "server")]
-use super::uptake_limit::UptakeLimit;
+use crate::progress::UptakeLimit;
 
 /// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
 #[derive(Clone, Debug, Default)]

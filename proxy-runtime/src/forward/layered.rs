@@ -12,8 +12,6 @@ use tracing::debug;
 
 use super::account::Account;
 use super::body::ProxyBody;
-use super::error::{ForwardError, ForwardErrorKind};
-use super::head::HttpHead;
 use super::in_place::put_in_place;
 use super::info::ExchangeInfo;
 use super::open_account::OpenAccount;
@@ -25,9 +23,12 @@ use super::service::ResponseFuture;
 use super::spare::{self, Kind};
 use super::upgrade::Upgrade;
 use crate::BoxError;
-use crate::exchange::{End, Stage, after, body_limit};
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::exchange::body_limit;
+use crate::head::HttpHead;
 use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
 use crate::observe::targets;
+use crate::progress::{End, Stage, after};
 use crate::transform::apply_to_own_response;
 
 /// Whether the layers of a route are to be asked at all.
@@ -43,7 +44,7 @@ pub(super) fn admit(
 ) -> Result<(), ForwardError> {
     let route = context.route();
     plan::check_refusal(route, context.generation().route(context.index()))?;
-    let limit = body_limit(context.service().shared(), route);
+    let limit = body_limit(context.service().shared().max_request_body(), route);
     plan::admit(
         &HttpHead::new(parts),
         upgrade.map(Upgrade::wish),
@@ -84,7 +85,10 @@ impl Layered {
             upgrade.into_client().put_into(&mut parts);
         }
         put_in_place(&mut parts.extensions, context.clone());
-        let limit = body_limit(context.service().shared(), context.route());
+        let limit = body_limit(
+            context.service().shared().max_request_body(),
+            context.route(),
+        );
         let body = ProxyRequestBody::of_client(body, limit);
         let answer = layers.answer(Request::from_parts(parts, body));
         let timeout = context.route().timeout();

@@ -45,24 +45,17 @@
 
 mod account;
 mod again;
-mod alarm;
 mod body;
-mod continuation;
 #[cfg(feature = "server")]
 mod direct;
 mod download;
-mod error;
 mod filtering;
-mod found;
 mod handshake;
-mod head;
-pub(crate) mod headers;
 mod in_place;
 mod info;
 mod layered;
 mod lent;
 mod open_account;
-mod outgoing_body;
 mod pipeline;
 mod plan;
 mod request;
@@ -71,41 +64,29 @@ mod response;
 mod same_name;
 mod send;
 mod service;
-mod shared_progress;
 #[cfg(feature = "server")]
 pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
-pub(crate) mod timeout;
 mod upgrade;
-#[cfg(feature = "server")]
-mod uptake_limit;
 mod websocket;
 
-#[cfg(feature = "server")]
-pub(crate) use self::alarm::Alarm;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
-pub(crate) use self::continuation::Continuation;
-pub use self::error::{ForwardError, ForwardErrorKind, Side};
+
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;
-pub(crate) use self::found::FoundRoute;
-pub(crate) use self::head::HttpHead;
 #[cfg(feature = "server")]
 pub(crate) use self::in_place::put_in_place;
 pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::lent::LentFuture;
 pub(crate) use self::open_account::OpenAccount;
-pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, status_of};
 pub(crate) use self::plan::check_head;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
-pub(crate) use self::request::{BodyKind, OutgoingHead, parse_length};
+pub(crate) use self::request::{BodyKind, OutgoingHead};
 #[cfg(feature = "server")]
 pub(crate) use self::response::own_response;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
 pub use self::service::ResponseFuture;
-#[cfg(feature = "server")]
-pub(crate) use self::uptake_limit::UptakeLimit;

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::account::Account;
-use super::error::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::spare::{Lend, Spare};
 
 /// Places that a thread keeps; as many as requests are under way at a time on a busy one.

@@ -16,11 +16,8 @@ use super::body::ProxyBody;
 #[cfg(feature = "server")]
 use super::direct::Direct;
 use super::download::Download;
-use super::error::{ForwardError, ForwardErrorKind};
 use super::filtering::Filtering;
-use super::found::FoundRoute;
 use super::handshake::Handshake;
-use super::head::HttpHead;
 use super::in_place::put_in_place;
 use super::layered::{Layered, admit};
 use super::open_account::OpenAccount;
@@ -31,14 +28,19 @@ use super::service::ResponseFuture;
 #[cfg(feature = "server")]
 use super::spare::{self, Kind};
 use super::upgrade::{Agreed, Upgrade};
-#[cfg(feature = "server")]
-use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
-use crate::exchange::{End, Stage, body_limit};
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::exchange::body_limit;
 use crate::extensions::RouteExtensions;
-use crate::filter::{FilterContext, Filters, HeadEdits};
+use crate::filter::{FilterContext, Filters};
+use crate::head::HeadEdits;
+use crate::head::HttpHead;
 use crate::layer::RouteContext;
 use crate::observe::targets;
+#[cfg(feature = "server")]
+use crate::progress::UptakeLimit;
+use crate::progress::{End, Stage};
+use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
 use crate::state::{Generation, RouteState};
 
@@ -201,7 +203,7 @@ impl<'a> Routed<'a> {
         let cluster = self.generation.snapshot().cluster_at(index);
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
-        let body_limit = body_limit(self.service.shared(), route);
+        let body_limit = body_limit(self.service.shared().max_request_body(), route);
         let body_kind = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
@@ -235,7 +237,9 @@ impl<'a> Routed<'a> {
             let context = FilterContext::new(sending.route, sending.cluster, connection);
             let reply = filtering.ask(filters, context, *self.head, &mut edits)?;
             if let Some(reply) = reply {
-                return Ok(Outcome::Reply(Box::new(reply.into_response())));
+                return Ok(Outcome::Reply(Box::new(
+                    reply.into_response().map(ProxyBody::text),
+                )));
             }
         }
         let wish = upgrade.as_deref().map(Upgrade::wish);

@@ -9,11 +9,11 @@ use proxy_model::compiled::RouteIndex;
 use proxy_model::transform::{HeaderCopy, Transforms};
 
 use super::body::ProxyBody;
-use super::error::ForwardError;
-use super::headers;
-use super::request::parse_length;
 use super::websocket;
-use crate::filter::HeadEdits;
+use crate::error::ForwardError;
+use crate::head::HeadEdits;
+use crate::head::headers;
+use crate::head::headers::parse_length;
 use crate::state::Generation;
 use crate::transform::{apply_to_response, apply_to_trailers};
 

@@ -9,10 +9,10 @@
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
-use super::headers::received_name;
 use super::info::ExchangeInfo;
 use super::same_name::is_named;
 use crate::ConnectionInfo;
+use crate::head::headers::received_name;
 use crate::http1::Field;
 use crate::layer::RouteContext;
 use crate::spare::Spare;

@@ -7,7 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 
-use crate::forward::{ExchangeInfo, ForwardErrorKind, OpenAccount};
+use crate::error::ForwardErrorKind;
+use crate::forward::{ExchangeInfo, OpenAccount};
 use crate::proxy::ProxyService;
 use crate::state::Generation;
 

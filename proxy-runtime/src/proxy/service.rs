@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Alive, Shared};
-use crate::forward::FoundRoute;
+use crate::proxy::FoundRoute;
 use crate::upstream::UpstreamPool;
 
 /// Forwards requests: a [`tower_service::Service`] over `http` requests that never fails, since whatever goes wrong is

@@ -125,8 +125,7 @@ pub use self::access_log::{
     QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
-pub(crate) use self::connection::AddressText;
-pub use self::connection::{Outcome, RequestBody, RequestBodyError};
+pub use self::connection::{Outcome, RequestBody};
 pub use self::handle::{DrainReport, ServerHandle};
 pub use self::http1::{OnUpgrade, Upgraded};
 #[cfg(all(feature = "http2", feature = "testing"))]
@@ -137,6 +136,7 @@ pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
+pub use crate::error::RequestBodyError;
 use crate::proxy::{Proxy, ProxyService};
 
 impl Server<()> {

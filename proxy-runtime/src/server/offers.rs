@@ -23,7 +23,8 @@ impl Source {
 
     /// That of a client, all those of which nobody knows where they are being one.
     pub(crate) fn of(remote: Option<SocketAddr>) -> Self {
-        Self::new(remote.map_or(Ipv4Addr::UNSPECIFIED.into(), |remote| remote.ip()))
+        let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Self::new(remote.map_or(unknown, |remote| remote.ip()))
     }
 }
 

@@ -46,8 +46,6 @@ mod tcp;
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
-#[cfg(feature = "testing")]
-mod trial;
 mod tunnel;
 
 use std::sync::Arc;
@@ -82,10 +80,8 @@ pub(crate) use self::tests::Resetting;
 pub(crate) use self::tests::Scripted;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
-#[cfg(feature = "testing")]
-pub use self::trial::PoolTrial;
 pub(crate) use self::tunnel::Switching;
-use crate::state::{ClientKey, DestinationState};
+use crate::live::{ClientKey, DestinationState};
 
 /// What the pools of a proxy share.
 #[derive(Debug)]

@@ -4,15 +4,15 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use crate::engine::plan::HeadPlan;
 use crate::engine::resolved_route::ResolvedRoute;
 use crate::engine::typed::{kept, response_head};
 use crate::exchange::grpc;
-use crate::forward::headers::{MOST_SHARED, take_apart};
+use crate::head::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
 use crate::server::connection::Held;
 use crate::server::connection::{GRPC, is_grpc};
 use crate::server::http2::{Client, Room, Untaken, Waiting, date};
+use crate::transform::HeadPlan;
 
 /// The head that a client gets for a destination's final one, of which `head` is the text. `None` if it cannot be said.
 pub(super) fn final_head(

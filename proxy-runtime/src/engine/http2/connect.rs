@@ -7,14 +7,15 @@ use std::task::Poll;
 use tokio::time::Instant;
 
 use super::request::Run;
+use crate::cluster::Picked;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::failure::Failure;
 use crate::engine::outgoing::Invalid;
 use crate::engine::tally::Tally;
-use crate::exchange::{Attempts, Next, Place};
+use crate::exchange::{Next, Place};
 use crate::http1::Framing;
+use crate::retry::Attempts;
 use crate::server::http2::Client;
-use crate::state::Picked;
 use crate::upstream::Lease;
 
 impl<'a> Run<'a> {

@@ -8,7 +8,7 @@ use h2::{Reason, SendStream};
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::forward::headers::strip_trailers;
+use crate::head::headers::strip_trailers;
 use crate::server::connection::ConnectionState;
 use crate::server::http2::{Room, poll_room};
 use crate::upstream::{Http1Body, Http1Connection};

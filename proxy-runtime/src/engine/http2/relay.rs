@@ -12,17 +12,17 @@ use super::download::{Gone, StreamDownload};
 use super::small::take_whole;
 use super::upload::StreamUpload;
 use crate::engine::failure::Failure;
-use crate::engine::plan::HeadPlan;
 use crate::engine::progress::Progress;
 use crate::engine::upload::Broken;
-use crate::exchange::{End, Stage};
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::http1::{Asked, Framing, LentTable, RawResponse, Status, parse_response};
 use crate::observe::InFlightGuard;
+use crate::progress::{End, Stage};
 use crate::server::connection::Held;
 use crate::server::connection::RequestRecord;
 use crate::server::http2::Client;
 use crate::server::metrics::WorkerMetrics;
+use crate::transform::HeadPlan;
 use crate::upstream::{Http1Body, Http1Connection, MOST_INTERIM, response_limits as limits};
 
 /// How far a stream's request and its response have come.

@@ -7,16 +7,18 @@ use http::{Method, Version};
 use tokio::time::Instant;
 
 use super::upload::Allowed;
+use crate::cluster::Picked;
 use crate::engine::Engine;
 use crate::engine::connect::{Link, Unconnected};
 use crate::engine::outgoing::Invalid;
 use crate::engine::resolved_route::ResolvedRoute;
 use crate::engine::tally::Tally;
 use crate::engine::typed::{self, TypedRequest};
-use crate::forward::{BodyKind, HttpHead, body_kind_of};
+use crate::forward::{BodyKind, body_kind_of};
+use crate::head::HttpHead;
 use crate::http1::{Asked, ClassSet, FieldClass, Framing, Method as RawMethod};
 use crate::server::http2::Client;
-use crate::state::{Generation, Picked};
+use crate::state::Generation;
 use crate::stream::spare as buffers;
 
 /// Begins with a request that was admitted, and so has a target of HTTP/1.1, if it can be forwarded as that: finds its route,
@@ -34,10 +36,7 @@ pub(super) fn start<'a>(
     let view = HttpHead::with_classes(head, client.record.connection.info, classes);
     let resolved = ResolvedRoute::find(engine, generation, &view)?;
     // Filters are shown heads in `http` types, and loops are ended on the typed lane.
-    if resolved.filters().is_some()
-        || resolved.route_state.is_loop(&view, classes)
-        || resolved.plan.may_be_imitated(classes)
-    {
+    if resolved.filters().is_some() || resolved.route_state.is_loop(&view, classes) {
         return None;
     }
     let framing = match body_kind_of(&view, client.body.is_none()).ok()? {

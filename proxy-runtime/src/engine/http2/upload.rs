@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::engine::outbound::Outbound;
 use crate::engine::upload::Broken;
-use crate::forward::headers::strip_trailers;
+use crate::head::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
 use crate::stream::ByteStream;
 

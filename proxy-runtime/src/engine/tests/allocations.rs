@@ -251,7 +251,7 @@ fn a_filter_that_changes_headers_allocates_what_their_values_are_made_of() {
 }
 
 /// What is left is what `http` types and tower are made of: the futures of server, layer and route, counters of the request
-/// and of its attempt, a block for each head, and what is in its extensions. docs/performance.md has the whole.
+/// and of its attempt, a block for each head, and what is in its extensions. benches/COMPARISON.md has the whole.
 #[test]
 fn a_layer_costs_a_few_blocks() {
     let own = 1;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, pause, resume, sleep};
 
 use super::scene::{Disguised, connected_with, local, read_to, serve_by, worker};
 use crate::ProxyService;
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::server::Limits;
 use crate::server::{AccessLogSink, AccessRecord, ServerMetrics};
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, pause, resume, sleep};
 
 use super::scene::{ACTIVITY_TIMEOUT, Disguised, connected_with, local, read_to, serve_by, worker};
 use crate::ProxyService;
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::server::{AccessLogSink, AccessRecord, Limits};
 use crate::upstream::{Resetting, Scripted};
 

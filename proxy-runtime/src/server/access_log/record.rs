@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::AccessLogSink;
 use crate::connection::ConnectionInfo;
-use crate::forward::{ExchangeInfo, ForwardErrorKind};
+use crate::error::ForwardErrorKind;
+use crate::forward::ExchangeInfo;
 use crate::server::connection::Outcome;
 
 /// What is known of a request at its end.

@@ -15,8 +15,9 @@ use super::record::{Outcome, RequestRecord};
 use super::state::ConnectionState;
 use super::uptake::Uptake;
 use crate::BoxError;
-use crate::forward::{BodyError, UptakeLimit};
+use crate::forward::BodyError;
 use crate::observe::{LOG_PAUSE, targets};
+use crate::progress::UptakeLimit;
 use crate::server::metrics::WorkerMetrics;
 
 pin_project! {

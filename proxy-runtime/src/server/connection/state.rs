@@ -7,9 +7,9 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::address_text::AddressText;
 use super::record::Outcome;
 use crate::connection::ConnectionInfo;
+use crate::head::AddressText;
 use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
 #[cfg(feature = "http2")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::scene::Content::{Chunked, Length, None};
 use super::scene::Step::{Asks, Breaks, Ends, Fills, Leaves, Says, Sends, Vanishes, Waits};
 use super::scene::{Expected, Scene};
-use crate::forward::ForwardErrorKind as Kind;
+use crate::error::ForwardErrorKind as Kind;
 use crate::server::{DataRate, Outcome};
 
 /// Of a response that goes on.

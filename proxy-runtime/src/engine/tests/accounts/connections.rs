@@ -3,7 +3,7 @@
 use super::scene::Content::{Chunked, Length, None};
 use super::scene::Step::{Asks, Closes, Ends, Says, Sends, Waits};
 use super::scene::{Expected, Scene};
-use crate::forward::ForwardErrorKind as Kind;
+use crate::error::ForwardErrorKind as Kind;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 

@@ -3,7 +3,7 @@
 use super::scene::Content::{Chunked, Length, None};
 use super::scene::Step::{Asks, Closes, Ends, Fills, Says, SaysAndCloses, Sends, Waits};
 use super::scene::{Expected, Scene};
-use crate::forward::ForwardErrorKind as Kind;
+use crate::error::ForwardErrorKind as Kind;
 
 /// Of a response whose end does not come.
 const HALF: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nno";

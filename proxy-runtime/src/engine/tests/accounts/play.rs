@@ -20,13 +20,13 @@ use super::client::Client;
 use super::scene::{Connection, Content, LONGEST, Scene, Step};
 use super::seen::{Cluster, Line, Seen, series};
 use super::transport::{Destination, Upstream};
+use crate::cluster::ClusterState;
 use crate::fixtures::snapshot;
 use crate::server::connection::{Served, serve_cleartext};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::runtime;
 use crate::server::{AccessLogSink, AccessRecord};
-use crate::state::ClusterState;
 use crate::upstream::{Lease, Protocols, Wanted};
 use crate::{ConnectionInfo, Proxy, ProxyService};
 

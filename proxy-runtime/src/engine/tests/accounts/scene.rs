@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Version;
 
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 use crate::server::{Limits, Outcome};
 
 /// What a client and a destination do.

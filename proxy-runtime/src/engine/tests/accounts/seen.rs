@@ -9,12 +9,13 @@ use super::client::{End, Received};
 use super::message::{Message, head};
 use super::scene::{Answer, Content, Expected, Scene};
 use super::transport::Read;
-use crate::forward::{ForwardErrorKind, Side};
+use crate::cluster::ClusterState;
+use crate::error::{ForwardErrorKind, Side};
+use crate::live::DestinationState;
 use crate::observe::{ErrorCounters, RecentFailures, SeriesTable};
 use crate::server::AccessRecord;
 use crate::server::Outcome;
 use crate::server::metrics::ServerCounts;
-use crate::state::{ClusterState, DestinationState};
 
 /// Names of what is compared, and what is there of each.
 pub(super) type Fields = Vec<(&'static str, String)>;
