@@ -25,8 +25,7 @@
 //! 18. `status`, `probing`
 //! 19. `forward`: the typed lane
 //! 20. `build`: how a proxy is made and kept up to date
-//! 21. `server`: listeners and connections of clients
-//! 22. `engine`: the raw lane
+//! 21. `server`: listeners, connections of clients, and the raw lane
 //! 23. `explain`, `trial`
 //! 24. `prometheus`, `admin`
 
@@ -37,8 +36,6 @@ mod build;
 mod cluster;
 mod connection;
 mod contain;
-#[cfg(feature = "server")]
-mod engine;
 mod error;
 mod exchange;
 pub mod explain;

@@ -46,6 +46,7 @@ mod tcp;
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
+mod transport;
 mod tunnel;
 mod wanted;
 

@@ -12,7 +12,7 @@ use super::AccessLogSink;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardErrorKind;
 use crate::response::ExchangeInfo;
-use crate::server::connection::Outcome;
+use crate::server::outcome::Outcome;
 
 /// What is known of a request at its end.
 ///

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::server::access_log::AccessRecord;
+use crate::server::outcome::Outcome;
 use crate::stream::OnUpgrade;
 
 /// Keeps what it is given.

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use crate::engine::resolved_route::ResolvedRoute;
 use crate::exchange::grpc;
 use crate::forward::typed::{kept, response_head};
 use crate::head::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
 use crate::server::connection::{GRPC, is_grpc};
+use crate::server::engine::resolved_route::ResolvedRoute;
 use crate::server::http2::{Client, Room, Untaken, Waiting, date};
 use crate::transform::HeadPlan;
 

@@ -7,7 +7,7 @@ thread_local! {
 }
 
 /// A request is forwarded in the raw lane, by this thread.
-pub(in crate::engine) fn is_raw() {
+pub(in crate::server::engine) fn is_raw() {
     RAW.set(RAW.get() + 1);
 }
 

@@ -201,8 +201,8 @@ mod early {
     use testkit::time::eventually;
 
     use super::*;
-    use crate::engine::tests::scene::{Disguised, serve_by, worker};
     use crate::server::Limits;
+    use crate::server::engine::tests::scene::{Disguised, serve_by, worker};
     use crate::stream::LateSocket;
 
     const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";

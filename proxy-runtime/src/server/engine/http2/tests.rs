@@ -12,8 +12,8 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::sleep;
 
 use super::upload::{Allowed, StreamUpload};
-use crate::engine::upload::Broken;
 use crate::http1::Framing;
+use crate::server::engine::upload::Broken;
 
 const ALLOWED: Allowed = Allowed {
     content: u64::MAX,

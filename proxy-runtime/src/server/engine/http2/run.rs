@@ -11,16 +11,16 @@ use super::answer::{Asker, send_own};
 use super::relay::{StreamFlow, StreamRelay};
 use super::request::{Run, allowed, start};
 use super::upload::StreamUpload;
-use crate::engine::Engine;
-use crate::engine::connect::{Link, Unconnected};
-use crate::engine::failure::Failure;
-use crate::engine::progress::Progress;
-use crate::engine::tally::Tally;
 use crate::error::ForwardErrorKind;
 use crate::http1::ClassSet;
 use crate::retry::Attempts;
 use crate::server::Outcome;
 use crate::server::connection::is_grpc_call;
+use crate::server::engine::Engine;
+use crate::server::engine::connect::{Link, Unconnected};
+use crate::server::engine::failure::Failure;
+use crate::server::engine::progress::Progress;
+use crate::server::engine::tally::Tally;
 use crate::server::http2::{Client, Untaken};
 use crate::stream::spare as buffers;
 use crate::transform::Invalid;
@@ -42,7 +42,7 @@ pub(crate) async fn forward(
         return false;
     };
     #[cfg(test)]
-    crate::engine::tests::lane::is_raw();
+    crate::server::engine::tests::lane::is_raw();
     let link = match connecting {
         Ok(link) => Ok((link, tally.started())),
         // Boxed, since it is seldom needed.

@@ -23,9 +23,9 @@
 //!
 //! | relay | lane | carries | chosen for | entry | accounts |
 //! |---|---|---|---|---|---|
-//! | `engine/run.rs` | raw | bytes of HTTP/1.1 | what a client of HTTP/1.1 sends, but for the list below | [`forward`] | [`Tally`](tally::Tally) |
-//! | `engine/http2/run.rs` | raw | streams of `h2` | what a client of HTTP/2 sends, but for the list below | [`forward_stream`] | `Tally` |
-//! | `forward/direct.rs` | typed | `http` types; the head is written straight to a destination of HTTP/1.1 | what has a [`HeadPlan`], no filters and a plain head ([`typed::written_target`]), wants no switch of protocols, and goes to a cluster of HTTP/1.1 | `Direct::run` | `forward::account::Account` |
+//! | `server/engine/run.rs` | raw | bytes of HTTP/1.1 | what a client of HTTP/1.1 sends, but for the list below | [`forward`] | [`Tally`](tally::Tally) |
+//! | `server/engine/http2/run.rs` | raw | streams of `h2` | what a client of HTTP/2 sends, but for the list below | [`forward_stream`] | `Tally` |
+//! | `forward/direct.rs` | typed | `http` types; the head is written straight to a destination of HTTP/1.1 | what has a [`HeadPlan`], no filters and a plain head ([`typed::written_target`](crate::forward::typed::written_target)), wants no switch of protocols, and goes to a cluster of HTTP/1.1 | `Direct::run` | `response::Account` |
 //! | `forward/send.rs` | typed | `http` types, to any destination | all else | `Sending::run` | `Account` |
 //!
 //! The accounts of the raw lane are on the stack of who forwards; those of the typed lane go with the response's body

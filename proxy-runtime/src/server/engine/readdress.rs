@@ -102,8 +102,8 @@ mod tests {
     use proxy_model::RequestHead;
 
     use super::*;
-    use crate::engine::outgoing::Outgoing;
     use crate::fixtures::snapshot;
+    use crate::server::engine::outgoing::Outgoing;
 
     #[test]
     fn it_is_the_head_that_would_have_been_written() {

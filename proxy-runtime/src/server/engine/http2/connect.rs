@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::request::Run;
 use crate::cluster::Picked;
-use crate::engine::connect::{Link, Unconnected};
-use crate::engine::failure::Failure;
-use crate::engine::tally::Tally;
 use crate::exchange::{Next, Place};
 use crate::http1::Framing;
 use crate::retry::Attempts;
+use crate::server::engine::connect::{Link, Unconnected};
+use crate::server::engine::failure::Failure;
+use crate::server::engine::tally::Tally;
 use crate::server::http2::Client;
 use crate::transform::Invalid;
 use crate::upstream::Lease;

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use crate::engine::outbound::Outbound;
-use crate::engine::upload::Broken;
 use crate::head::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
+use crate::server::engine::outbound::Outbound;
+use crate::server::engine::upload::Broken;
 use crate::stream::ByteStream;
 
 /// Frames that came together and leave with one write.
