@@ -17,6 +17,7 @@ use crate::forward::{ExchangeInfo, ForwardError, UptakeLimit};
 use crate::server::DataRate;
 use crate::server::connection::Uptake;
 use crate::state::{ClusterState, DestinationState, Generation, Picked, RouteState};
+use crate::strict_path;
 use crate::upstream::{Lease, Protocols};
 
 /// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
@@ -57,7 +58,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.plan()?;
-        if route_state.refusal().is_some() {
+        if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
             return None;
         }
         let random = engine.service().shared().random();

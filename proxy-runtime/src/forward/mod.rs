@@ -98,7 +98,7 @@ pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::lent::LentFuture;
 pub(crate) use self::open_account::OpenAccount;
 pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, status_of};
-pub(crate) use self::plan::check_head;
+pub(crate) use self::plan::{check_head, check_path};
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
 pub(crate) use self::request::{BodyKind, OutgoingHead, parse_length};

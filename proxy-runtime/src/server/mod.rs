@@ -134,6 +134,7 @@ pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
+pub use crate::connection::ListenerRules;
 use crate::proxy::{Proxy, ProxyService};
 
 impl Server<()> {
