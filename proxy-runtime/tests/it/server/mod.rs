@@ -11,6 +11,7 @@ mod explained;
 mod faults;
 mod filtered;
 mod grpc;
+mod hostile_bytes;
 #[cfg(feature = "http2")]
 mod hostile_streams;
 mod idle;
