@@ -75,6 +75,9 @@ pub(crate) struct Explain {
     /// Header of the request; can be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
+    /// Listener that the request comes to; needed where listeners differ in `StrictPaths` or `TrustedSenders`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) listener: Option<String>,
     /// Address of the client
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) remote_addr: Option<SocketAddr>,

@@ -147,6 +147,7 @@ impl Gateway {
             Some(socket) => {
                 let mut admin = Admin::builder(proxy.clone())
                     .limits(limits)
+                    .listeners(settings.explained_listeners())
                     .merged(Arc::clone(&merged))
                     .server(metrics)
                     .dropped_lines("program", program_kit::dropped_lines);
@@ -343,9 +344,7 @@ fn open(
             Listener::https(listener.address, config)
         }
     };
-    Ok(opened
-        .with_strict_paths(listener.strict_paths)
-        .with_trusted_senders(listener.trusted_senders))
+    Ok(opened.with_rules(listener.rules))
 }
 
 /// What the admin page listens with.

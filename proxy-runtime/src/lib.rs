@@ -64,6 +64,7 @@ mod spare;
 mod state;
 pub mod status;
 mod stream;
+mod strict_path;
 mod support;
 mod transform;
 pub mod trial;

@@ -34,6 +34,7 @@ use crate::text::without_root;
 /// | `proxy.routes.<name>.path` | route template |
 /// | `proxy.routes.<name>.hosts`, `.methods` | lists |
 /// | `proxy.routes.<name>.order`, `.maxRequestBodySize` | numbers |
+/// | `proxy.routes.<name>.strictPaths` | boolean |
 /// | `proxy.routes.<name>.headers.[n].{name, values, mode, isCaseSensitive}` | text, list, name, boolean |
 /// | `proxy.routes.<name>.queryParameters.[n].{name, values, mode, isCaseSensitive}` | likewise |
 /// | `proxy.routes.<name>.clusterId` | another cluster than the service's own |

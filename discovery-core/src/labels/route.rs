@@ -55,6 +55,7 @@ pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
         },
         order: node.integer("Order"),
         max_request_body_size: node.integer("MaxRequestBodySize"),
+        strict_paths: node.boolean("StrictPaths"),
         authorization_policy: node.text("AuthorizationPolicy"),
         cors_policy: node.text("CorsPolicy"),
         rate_limiter_policy: node.text("RateLimiterPolicy"),

@@ -11,7 +11,7 @@ use proxy_model::{CompileOptions, Snapshot};
 use proxy_runtime::explain::{
     Asked, Explanation, ForwardedRequest, ProxySettings, Verdict, request_from_text,
 };
-use proxy_runtime::server::Limits;
+use proxy_runtime::server::{Limits, ListenerRules};
 
 use crate::input::{Head, text};
 
@@ -34,7 +34,8 @@ pub fn explain(data: &[u8]) {
     let mut lines = text.lines();
     let method = lines.next().unwrap_or_default();
     let url = lines.next().unwrap_or_default();
-    let (parts, connection) = match request_from_text(method, url, lines, &Limits::default()) {
+    let (limits, rules) = (Limits::default(), ListenerRules::default());
+    let (parts, connection) = match request_from_text(method, url, lines, &limits, rules) {
         Ok(Asked::Request(parts, connection)) => (parts, connection),
         Ok(Asked::Rejected(explanation)) => {
             assert_eq!(explanation.outcome, Verdict::Rejected);

@@ -22,6 +22,9 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
         _ => return Err(unusable(&examined.problems)),
     };
     let headers = options.headers.iter().map(String::as_str);
+    let listeners = examined.settings.explained_listeners();
+    let rules = listeners.rules(options.listener.as_deref());
+    let rules = rules.map_err(Failure::usage)?;
     let Server {
         mut limits, zone, ..
     } = examined.settings.server;
@@ -29,7 +32,7 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     let settings = ProxySettings::default()
         .with_zone(zone)
         .with_max_request_body(limits.body_bytes.take());
-    let asked = request_from_text(&options.method, &options.url, headers, &limits);
+    let asked = request_from_text(&options.method, &options.url, headers, &limits, rules);
     let explanation = asked
         .map_err(Failure::usage)?
         .explain(|request, mut connection| {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems, pointer_to};
+use proxy_runtime::server::ListenerRules;
 
 use super::Settings;
 
@@ -14,10 +15,7 @@ pub(crate) struct Listener {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     pub(crate) tls: Option<Tls>,
-    /// Paths that some programs read as others are settled or refused.
-    pub(crate) strict_paths: bool,
-    /// Clients are proxies, which are believed.
-    pub(crate) trusted_senders: bool,
+    pub(crate) rules: ListenerRules,
 }
 
 impl Default for Listener {
@@ -26,8 +24,7 @@ impl Default for Listener {
             name: "default".to_owned(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             tls: None,
-            strict_paths: false,
-            trusted_senders: false,
+            rules: ListenerRules::default(),
         }
     }
 }
@@ -63,14 +60,14 @@ pub(super) fn read(
             listener.problems().push(problem);
         }
         let tls = listener.object("Tls", read_tls);
-        let strict_paths = listener.boolean("StrictPaths").unwrap_or(false);
-        let trusted_senders = listener.boolean("TrustedSenders").unwrap_or(false);
+        let rules = ListenerRules::default()
+            .with_strict_paths(listener.boolean("StrictPaths").unwrap_or(false))
+            .with_trusted_senders(listener.boolean("TrustedSenders").unwrap_or(false));
         Some(Listener {
             name: name.to_owned(),
             address: address?,
             tls,
-            strict_paths,
-            trusted_senders,
+            rules,
         })
     })?
 }

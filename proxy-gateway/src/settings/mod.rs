@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems};
+use proxy_runtime::explain::Listeners;
 use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
@@ -82,6 +83,14 @@ impl Default for Server {
 }
 
 impl Settings {
+    /// The listeners, as `explain` has to know them.
+    pub(crate) fn explained_listeners(&self) -> Listeners {
+        let listeners = self.listeners.iter();
+        listeners
+            .map(|listener| (listener.name.clone(), listener.rules))
+            .collect()
+    }
+
     /// Reads the program's sections of `document`; everything that is wrong is added to `problems`.
     pub(crate) fn read(document: &Node, problems: &mut Problems) -> Self {
         sections::judge(document, problems);

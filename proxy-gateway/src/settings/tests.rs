@@ -1,5 +1,6 @@
 use proxy_model::Severity;
 use proxy_model::json::parse_document;
+use proxy_runtime::server::ListenerRules;
 
 use super::*;
 
@@ -92,9 +93,11 @@ fn everything_can_be_said() {
     );
     assert_eq!(problems, []);
     let web = &settings.listeners[0];
-    assert!(web.strict_paths && web.trusted_senders);
+    let rules = ListenerRules::default();
+    let stricter = rules.with_strict_paths(true).with_trusted_senders(true);
+    assert_eq!(web.rules, stricter);
     let secure = &settings.listeners[1];
-    assert!(!secure.strict_paths && !secure.trusted_senders);
+    assert_eq!(secure.rules, rules);
     assert_eq!(secure.name, "secure");
     let certificates = &secure.tls.as_ref().unwrap().certificates;
     assert_eq!(certificates.len(), 2);

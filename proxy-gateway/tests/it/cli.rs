@@ -299,6 +299,67 @@ async fn explain_for_people_says_the_same() {
     assert!(text.starts_with(sentence), "{text}");
 }
 
+/// Where it makes a difference, the listener is named.
+#[tokio::test]
+async fn explain_asks_by_the_rules_of_a_listener() {
+    let of = |listeners: &str| {
+        ConfigFile::new(&GOOD.replacen('{', &format!(r#"{{ "Listeners": {{ {listeners} }},"#), 1))
+    };
+    let ask = async |file: &ConfigFile, more: &[&str]| {
+        let path = file.argument();
+        let url = "http://a/api//1";
+        let mut arguments = vec![
+            "explain", "--config", &path, "--format", "json", "--url", url,
+        ];
+        arguments.extend(["--header", "X-Real-IP: 192.0.2.1"]);
+        arguments.extend(more);
+        output(&arguments).await
+    };
+    let fate = |said: &str| {
+        let said = parse(said);
+        let is_believed = said["forwarded"].to_string().contains("192.0.2.1");
+        let outcome = said["outcome"].as_str().unwrap_or_default();
+        (outcome.to_owned(), is_believed)
+    };
+    const OPEN: &str = r#""open": { "Address": "127.0.0.1:1" }"#;
+    const STRICT: &str =
+        r#""strict": { "Address": "127.0.0.1:2", "StrictPaths": true, "TrustedSenders": true }"#;
+    let as_sent = ("not_found".to_owned(), false);
+    let settled = ("matched".to_owned(), true);
+    for (listeners, expected) in [
+        (OPEN.to_owned(), &as_sent),
+        (STRICT.to_owned(), &settled),
+        (
+            format!(
+                "{STRICT}, {}",
+                STRICT.replace("strict", "too").replace(":2", ":3")
+            ),
+            &settled,
+        ),
+    ] {
+        let said = ask(&of(&listeners), &[]).await;
+        assert_eq!(
+            fate(&said.expect_success().stdout),
+            *expected,
+            "{listeners}"
+        );
+    }
+    let both = of(&format!("{OPEN}, {STRICT}"));
+    for (name, expected) in [("open", &as_sent), ("strict", &settled)] {
+        let said = ask(&both, &["--listener", name]).await;
+        assert_eq!(fate(&said.expect_success().stdout), *expected, "{name}");
+    }
+    for more in [&[][..], &["--listener", "other"]] {
+        let refused = ask(&both, more).await;
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(
+            refused.stderr.contains("`open`, `strict`"),
+            "{}",
+            refused.stderr
+        );
+    }
+}
+
 #[tokio::test]
 async fn wrong_usage_ends_with_2() {
     let file = ConfigFile::new(GOOD);

@@ -67,6 +67,7 @@ pub(super) fn compile(
         target: target?,
         transforms: transforms?,
         body_limit: body_limit?,
+        strict_paths: config.strict_paths.unwrap_or_default(),
         timeout: timeout?,
         filters: filters?,
         layers: layers?,

@@ -24,6 +24,7 @@ pub struct Route {
     pub(crate) target: RouteTarget,
     pub(crate) transforms: Transforms,
     pub(crate) body_limit: BodyLimit,
+    pub(crate) strict_paths: bool,
     pub(crate) timeout: Option<Duration>,
     pub(crate) filters: Box<[Arc<str>]>,
     pub(crate) layers: Box<[Arc<str>]>,
@@ -63,6 +64,11 @@ impl Route {
     /// The largest request body.
     pub fn body_limit(&self) -> BodyLimit {
         self.body_limit
+    }
+
+    /// Whether it takes only requests whose path every program reads in the same way.
+    pub fn has_strict_paths(&self) -> bool {
+        self.strict_paths
     }
 
     /// The longest that a request may take until its response begins.

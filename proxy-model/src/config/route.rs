@@ -28,6 +28,10 @@ pub struct RouteConfig {
     /// The largest request body in bytes; -1 is unlimited. Unset: the server's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_request_body_size: Option<i64>,
+    /// Extension: whether requests whose path some programs read as another one get 400: those with doubled slashes, `;`, `\\`, `%2F`,
+    /// `%5C` or `%3B`. Unset: no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict_paths: Option<bool>,
     /// Name of an authorization policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_policy: Option<String>,

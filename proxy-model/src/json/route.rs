@@ -19,6 +19,7 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
         r#match: route.object("Match", matching).unwrap_or_default(),
         order: route.integer("Order", i32::MIN..=i32::MAX),
         max_request_body_size: route.integer("MaxRequestBodySize", i64::MIN..=i64::MAX),
+        strict_paths: route.boolean("StrictPaths"),
         authorization_policy: route.text("AuthorizationPolicy"),
         cors_policy: route.text("CorsPolicy"),
         rate_limiter_policy: route.text("RateLimiterPolicy"),

@@ -81,7 +81,7 @@ fn keys_ignore_case_and_order_is_kept() {
 fn values_are_converted_as_dot_net_converts_them() {
     let config = ProxyConfig::from_json(&route(
         r#"{
-            "Order": "-10", "MaxRequestBodySize": " 5000000000 ", "Timeout": "1m30s", "CorsPolicy": null,
+            "Order": "-10", "MaxRequestBodySize": " 5000000000 ", "StrictPaths": "True", "Timeout": "1m30s", "CorsPolicy": null,
             "Match": {
                 "Path": 7,
                 "Hosts": { "10": "k", "2": "b", "0": "a" },
@@ -98,6 +98,7 @@ fn values_are_converted_as_dot_net_converts_them() {
         (route.order, route.max_request_body_size),
         (Some(-10), Some(5_000_000_000))
     );
+    assert_eq!(route.strict_paths, Some(true));
     assert_eq!(route.timeout, Some(crate::TimeSpan::from_secs(90)));
     assert_eq!(route.cors_policy, None);
     assert_eq!(route.r#match.path.as_deref(), Some("7"));

@@ -22,5 +22,6 @@ fn asked(admin: &Inner, query: &Query) -> Result<Asked, String> {
     let url = query
         .get("url")
         .ok_or("`url` is missing: http://host/path?query")?;
-    request_from_text(method, url, query.all("header"), &admin.limits)
+    let rules = admin.listeners.rules(query.get("listener"))?;
+    request_from_text(method, url, query.all("header"), &admin.limits, rules)
 }

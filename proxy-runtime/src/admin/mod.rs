@@ -14,7 +14,7 @@
 //! | `/api/v1/config` | the configuration that serves, secrets left out |
 //! | `/api/v1/problems` | everything that is wrong with the configuration |
 //! | `/api/v1/changes` | the last configurations and what each changed |
-//! | `/api/v1/explain?method=&url=&header=` | what would happen to a request |
+//! | `/api/v1/explain?method=&url=&header=&listener=` | what would happen to a request |
 //!
 //! Answers are JSON with names in `snake_case`, ages and durations in seconds unless a name says otherwise. Names may be
 //! added to `v1`; none is removed or changes its meaning.
@@ -51,6 +51,7 @@ use http::{Method, Request, StatusCode, header};
 use self::providers::Start;
 use self::query::Query;
 use self::respond::Answer;
+use crate::explain::Listeners;
 use crate::proxy::Proxy;
 use crate::server::{Limits, ServerMetrics};
 
@@ -71,6 +72,7 @@ struct Inner {
     server: Option<Arc<ServerMetrics>>,
     /// Those of the server that requests would come to.
     limits: Limits,
+    listeners: Listeners,
     dropped_lines: Vec<DroppedLines>,
     draining: AtomicBool,
     /// The proxy has served what all required sources have given.
@@ -99,6 +101,7 @@ impl Admin {
                 started: Instant::now(),
                 server: None,
                 limits: Limits::default(),
+                listeners: Listeners::default(),
                 dropped_lines: Vec::new(),
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
@@ -158,6 +161,12 @@ impl AdminBuilder {
     /// Sets the limits of the server, by which `explain` rejects what the server rejects. Default: the server's defaults.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.inner.limits = limits;
+        self
+    }
+
+    /// Sets the listeners of the server, by whose rules `explain` reads a request. Default: one without rules of its own.
+    pub fn listeners(mut self, listeners: Listeners) -> Self {
+        self.inner.listeners = listeners;
         self
     }
 
@@ -244,9 +253,10 @@ impl Inner {
     /// Refuses requests that a page elsewhere made a browser send.
     fn check_host<B>(&self, request: &Request<B>) -> Result<(), Answer> {
         let named = request.uri().host().map(str::to_owned).or_else(|| {
-            let value = request.headers().get(header::HOST)?.to_str().ok()?;
-            let authority: http::uri::Authority = value.parse().ok()?;
-            Some(authority.host().to_owned())
+            let value = request.headers().get(header::HOST)?;
+            let authority = http::uri::Authority::try_from(value.as_bytes());
+            // One that is empty, or none, is not allowed.
+            Some(authority.map_or_else(|_| String::new(), |named| named.host().to_owned()))
         });
         // HTTP/1.0 without a Host is no browser's.
         let Some(host) = named else { return Ok(()) };

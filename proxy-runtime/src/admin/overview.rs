@@ -33,6 +33,8 @@ pub(super) struct Overview {
     uptime: f64,
     generation: u64,
     revision: String,
+    /// Those of which `explain` has to be told one, since their rules differ.
+    listeners: Vec<String>,
     counts: Counts,
     traffic: Traffic,
     flow: Flow,
@@ -98,6 +100,10 @@ pub(super) fn of(admin: &Inner) -> Overview {
         uptime: admin.started.elapsed().as_secs_f64(),
         generation: overview.generation,
         revision: overview.revision,
+        listeners: match admin.listeners.differ() {
+            true => admin.listeners.names().map(str::to_owned).collect(),
+            false => Vec::new(),
+        },
         traffic: Traffic {
             requests_per_second: routes.iter().map(|route| rate(&route.per_second)).sum(),
             active_requests: overview.active_requests,

@@ -9,6 +9,8 @@ use serde::Serialize;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
 /// An answer of the admin API.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -72,6 +74,8 @@ impl Answer {
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::CONTENT_SECURITY_POLICY, POLICY),
             (header::REFERRER_POLICY, "no-referrer"),
+            // No page elsewhere may load an answer as an image or a script.
+            (RESOURCE_POLICY, "same-origin"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }

@@ -7,6 +7,7 @@ use proxy_model::config::ProxyConfig;
 use serde_json::Value;
 
 use super::*;
+use crate::server::ListenerRules;
 
 mod verdict;
 
@@ -111,6 +112,10 @@ async fn every_path_that_the_docs_list_answers() {
 async fn every_asset_that_the_page_names_is_there() {
     let admin = admin().await;
     let page = ask(&admin, "/");
+    assert_eq!(
+        page.headers()["cross-origin-resource-policy"],
+        "same-origin"
+    );
     let policy = page.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
     assert!(policy.starts_with("default-src 'none'"));
     let mut texts = vec![String::from_utf8(page.body().to_vec()).unwrap()];
@@ -329,6 +334,8 @@ async fn pages_elsewhere_cannot_read_it_by_rebinding_a_name() {
         assert_eq!(named(allowed), 200, "{allowed}");
     }
     for refused in [
+        "",
+        "a b",
         "evil.example",
         "127.0.0.1.evil.example",
         "localhost.evil.example",
@@ -367,6 +374,37 @@ async fn readiness_follows_the_sources_and_the_drain() {
     ready.set_draining();
     assert_eq!(ask(&ready, "/readyz").status(), 503);
     assert_eq!(ask(&ready, "/healthz").status(), 200);
+}
+
+#[tokio::test]
+async fn explain_is_told_the_listener_where_that_makes_a_difference() {
+    let (proxy, driver) = Proxy::builder()
+        .snapshot(crate::fixtures::snapshot(CONFIG))
+        .build()
+        .unwrap();
+    drop(driver);
+    let of = |strict: [bool; 2]| {
+        let rules = strict.map(|strict| ListenerRules::default().with_strict_paths(strict));
+        let names = ["web", "inner"].map(str::to_owned);
+        let listeners = names.into_iter().zip(rules).collect();
+        Admin::builder(proxy.clone()).listeners(listeners).build()
+    };
+    let path = |more: &str| format!("/api/v1/explain?url=http://a.example/a%253Bb{more}");
+    let outcome = |admin: &Admin, more: &str| json(admin, &path(more))["outcome"].clone();
+    assert_ne!(outcome(&admin().await, ""), "rejected");
+    assert_ne!(outcome(&of([false, false]), ""), "rejected");
+    assert_eq!(outcome(&of([true, true]), ""), "rejected");
+    let mixed = of([true, false]);
+    assert_eq!(outcome(&mixed, "&listener=web"), "rejected");
+    assert_ne!(outcome(&mixed, "&listener=inner"), "rejected");
+    for more in ["", "&listener=other"] {
+        let response = ask(&mixed, &path(more));
+        assert_eq!(response.status(), 400);
+        assert!(String::from_utf8_lossy(response.body()).contains("`web`, `inner`"));
+    }
+    let listeners = |admin: &Admin| json(admin, "/api/v1/overview")["listeners"].clone();
+    assert_eq!(listeners(&mixed), serde_json::json!(["web", "inner"]));
+    assert_eq!(listeners(&of([true, true])), serde_json::json!([]));
 }
 
 /// The merge has the configuration first, and its clients may ask at that moment.

@@ -23,11 +23,14 @@ impl OwnResponse {
 pub(crate) fn for_call(status: StatusCode, fields: &mut HeaderMap) -> StatusCode {
     fields.remove(CONTENT_LENGTH);
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    fields.insert(GRPC_STATUS, code(status).into());
-    let reason = status.canonical_reason().unwrap_or_default();
-    let message = format!("{} {reason}", status.as_u16());
-    if let Ok(message) = HeaderValue::from_str(message.trim_end()) {
-        fields.insert(GRPC_MESSAGE, message);
+    // A layer may have said more about it.
+    if !fields.contains_key(GRPC_STATUS) {
+        fields.insert(GRPC_STATUS, code(status).into());
+        let reason = status.canonical_reason().unwrap_or_default();
+        let message = format!("{} {reason}", status.as_u16());
+        if let Ok(message) = HeaderValue::from_str(message.trim_end()) {
+            fields.insert(GRPC_MESSAGE, message);
+        }
     }
     StatusCode::OK
 }
@@ -56,6 +59,18 @@ fn code(status: StatusCode) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_layer_says_of_it_stays() {
+        let mut fields = HeaderMap::new();
+        fields.insert(GRPC_STATUS, 8.into());
+        assert_eq!(for_call(StatusCode::SERVICE_UNAVAILABLE, &mut fields), 200);
+        assert_eq!(fields[GRPC_STATUS], "8");
+        assert!(
+            !fields.contains_key(GRPC_MESSAGE),
+            "it is not the status of HTTP"
+        );
+    }
 
     #[test]
     fn a_failure_is_told_in_the_words_of_grpc() {

@@ -5,6 +5,8 @@
 //! first step of a request that a person writes (`request_from_text`, with the feature `server`), by the server's own code.
 
 mod considered;
+#[cfg(feature = "server")]
+mod listeners;
 mod partition;
 #[cfg(feature = "server")]
 mod request;
@@ -18,11 +20,13 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
 use proxy_model::matching::Lookup;
-use proxy_model::{ClusterId, DestinationId, RouteId, Snapshot};
+use proxy_model::{ClusterId, DestinationId, RequestHead, RouteId, Snapshot};
 use serde::{Serialize, Serializer};
 
 pub use self::considered::Considered;
 use self::considered::considered;
+#[cfg(feature = "server")]
+pub use self::listeners::Listeners;
 pub use self::partition::ExplainedPartition;
 use self::partition::explained_partition;
 #[cfg(feature = "server")]
@@ -30,7 +34,7 @@ pub use self::request::{Asked, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
-use crate::forward::{BodyKind, OutgoingHead, check_head};
+use crate::forward::{BodyKind, OutgoingHead, check_head, check_path};
 use crate::head::HttpHead;
 use crate::health::Health;
 use crate::live::{Assessment, assess};
@@ -113,8 +117,8 @@ pub enum Verdict {
     Refused,
     /// The request has come back to the proxy that forwarded it.
     LoopDetected,
-    /// The request cannot be forwarded as it is: the server rejects it before a route is asked, or, if there is a route, it has too
-    /// large a body, asks in vain for another protocol, or the route's changes make no valid request of it.
+    /// The request cannot be forwarded as it is: the server rejects it before a route is asked, or, if there is a route, its path has
+    /// several readings, it has too large a body, asks in vain for another protocol, or the route's changes make no valid request of it.
     Rejected,
 }
 
@@ -279,6 +283,9 @@ fn explain_with(
     if let Some(refusal) = refusal(route) {
         explanation.refused = Some(refusal.to_string());
         return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+    if let Err(error) = check_path(route, head.path()) {
+        return explanation.rejecting(&error);
     }
     let state = live.map(|generation| generation.route(index));
     if state.is_some_and(|state| state.is_loop(&head, head.classes())) {

@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, utf8_percent_encode};
 use proxy_model::matching::host_to_ascii;
 
 use super::{Explanation, Verdict};
-use crate::connection::ConnectionInfo;
+use crate::connection::{ConnectionInfo, ListenerRules};
 use crate::server::Limits;
 use crate::server::http1::read_head;
 
@@ -39,7 +39,7 @@ impl Asked {
 }
 
 /// Makes a request of a method, a URL and headers such as `Accept: text/plain`, and has it read as a server with these limits reads
-/// the head of a request of HTTP/1.1: by the same code.
+/// the head of a request of HTTP/1.1 that comes to a listener with these rules: by the same code.
 ///
 /// The URL has a scheme and a host, `http://example.com/path?query`; `https` makes it a request that came over TLS. As clients do, the
 /// fragment is left out, and a host and a path in Unicode are encoded. Unless a header says otherwise, `Host` is the URL's host.
@@ -52,6 +52,7 @@ pub fn request_from_text<'a>(
     url: &str,
     headers: impl IntoIterator<Item = &'a str>,
     limits: &Limits,
+    rules: ListenerRules,
 ) -> Result<Asked, String> {
     let method: Method = method
         .parse()
@@ -71,9 +72,10 @@ pub fn request_from_text<'a>(
         false => format!("Host: {host}\r\n"),
     };
     let head = format!("{method} {target} HTTP/1.1\r\n{host}{fields}\r\n");
-    Ok(match read_head(&Bytes::from(head), limits) {
+    Ok(match read_head(&Bytes::from(head), limits, rules) {
         Ok(request) => {
-            let connection = ConnectionInfo::default().with_tls(tls);
+            let mut connection = ConnectionInfo::default().with_tls(tls);
+            connection.rules = rules;
             Asked::Request(Box::new(request.into_parts().0), connection)
         }
         Err(refusal) => {
@@ -150,7 +152,8 @@ mod tests {
 
     fn asked(method: &str, url: &str, headers: &[&str]) -> Asked {
         let headers = headers.iter().copied();
-        request_from_text(method, url, headers, &Limits::default()).unwrap()
+        let limits = Limits::default();
+        request_from_text(method, url, headers, &limits, ListenerRules::default()).unwrap()
     }
 
     fn read(method: &str, url: &str, headers: &[&str]) -> (Parts, ConnectionInfo) {
@@ -247,7 +250,8 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let error = |method, url, header| {
-            request_from_text(method, url, [header], &Limits::default()).unwrap_err()
+            let limits = Limits::default();
+            request_from_text(method, url, [header], &limits, ListenerRules::default()).unwrap_err()
         };
         assert!(error("GE T", "http://a/", "A: b").contains("GE T"));
         assert!(error("GET", "a.example/x", "A: b").contains("http://example.com"));

@@ -44,7 +44,8 @@ pub(super) fn admit(
     is_empty: bool,
 ) -> Result<(), ForwardError> {
     let route = context.route();
-    plan::check_refusal(route, context.generation().route(context.index()))?;
+    let state = context.generation().route(context.index());
+    plan::check_route(route, state, parts.uri.path())?;
     let limit = body_limit(context.service().shared().max_request_body(), route);
     plan::admit(
         &HttpHead::new(parts),

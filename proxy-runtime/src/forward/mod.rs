@@ -73,7 +73,7 @@ pub(crate) use self::filtering::shown_response;
 #[cfg(feature = "server")]
 pub(crate) use self::in_place::put_in_place;
 pub(crate) use self::layered::rest_of_route;
-pub(crate) use self::plan::check_head;
+pub(crate) use self::plan::{check_head, check_path};
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
 pub(crate) use self::request::{BodyKind, OutgoingHead};

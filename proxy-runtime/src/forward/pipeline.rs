@@ -82,7 +82,7 @@ where
         let is_empty = body.is_end_stream();
         // What has no body was checked as far as it can be where it was read.
         let admitted = match is_read_here && is_empty {
-            true => plan::check_refusal(route, state),
+            true => plan::check_route(route, state, parts.uri.path()),
             false => admit(&context, &parts, upgrade.as_deref(), is_empty),
         };
         if let Err(error) = admitted {

@@ -3,6 +3,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, StatusCode};
+use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, Route, RouteIndex, Upstream};
 use proxy_model::matching::{Lookup, MethodSet};
 use tracing::debug;
@@ -17,6 +18,7 @@ use crate::head::HttpHead;
 use crate::head::headers::parse_length;
 use crate::observe::targets;
 use crate::state::{Generation, Nowhere, RouteState};
+use crate::strict_path;
 
 /// Why no route takes a request.
 #[derive(Debug)]
@@ -41,15 +43,15 @@ pub(super) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are refused; the request has come back to the
-/// proxy; the route leads nowhere; or the request belongs to none of its partitions.
+/// The route asks for a protection that is not there, so that its requests are refused; it does not take the path; the request has
+/// come back to the proxy; the route leads nowhere; or the request belongs to none of its partitions.
 pub(super) fn find_cluster(
     route: &Route,
     state: &RouteState,
     head: &HttpHead<'_>,
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
-    check_refusal(route, state)?;
+    check_route(route, state, head.path())?;
     if state.is_loop(head, head.classes()) {
         state.metrics().loops().record();
         return Err(ForwardError::new(
@@ -71,12 +73,16 @@ pub(super) fn find_cluster(
         })
 }
 
-/// Makes sure that the route asks for no protection that is not there.
+/// Makes sure that the route asks for no protection that is not there, and takes requests with this path.
 ///
 /// # Errors
 ///
-/// It does, so that its requests are refused.
-pub(super) fn check_refusal(route: &Route, state: &RouteState) -> Result<(), ForwardError> {
+/// It does, so that its requests are refused; or it takes only paths that have one reading.
+pub(super) fn check_route(
+    route: &Route,
+    state: &RouteState,
+    path: &str,
+) -> Result<(), ForwardError> {
     if let Some(refusal) = state.refusal() {
         debug!(
             target: targets::REQUEST,
@@ -89,7 +95,19 @@ pub(super) fn check_refusal(route: &Route, state: &RouteState) -> Result<(), For
             StatusCode::INTERNAL_SERVER_ERROR,
         ));
     }
-    Ok(())
+    check_path(route, path)
+}
+
+/// Makes sure that the route takes requests with this path.
+///
+/// # Errors
+///
+/// It takes only paths that have one reading.
+pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> {
+    strict_path::check(route, path).map_err(|reason| {
+        ForwardError::new(ForwardErrorKind::RequestRejected, StatusCode::BAD_REQUEST)
+            .with_source(reason)
+    })
 }
 
 /// What a request's body will be, if the request may be forwarded.

@@ -44,23 +44,24 @@ impl Listener {
         }
     }
 
-    /// Sets whether paths must have one reading for every program behind the proxy: doubled slashes become one, and a path with an
-    /// encoded slash or backslash (`%2F`, `%5C`) or with a parameter (`;`, `%3B`) gets 400. Default: false.
-    ///
-    /// For routes that keep requests from a part of a destination, where that may read `//admin`, `/admin;x` or `/x/..%2Fadmin` as
-    /// `/admin`.
+    /// Sets what it asks of requests. Default: what all are asked.
     #[must_use]
-    pub fn with_strict_paths(mut self, strict: bool) -> Self {
-        self.rules.strict_paths = strict;
+    pub fn with_rules(mut self, rules: ListenerRules) -> Self {
+        self.rules = rules;
         self
     }
 
-    /// Sets whether clients are proxies that say where requests came from in fields that the transforms of routes know nothing of:
-    /// `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and all of `X-Forwarded-*` but `-For`, `-Host`, `-Proto` and
-    /// `-Prefix`. They are removed from requests otherwise, since applications believe them. Default: false.
+    /// As [`ListenerRules::with_strict_paths`].
+    #[must_use]
+    pub fn with_strict_paths(mut self, strict: bool) -> Self {
+        self.rules = self.rules.with_strict_paths(strict);
+        self
+    }
+
+    /// As [`ListenerRules::with_trusted_senders`].
     #[must_use]
     pub fn with_trusted_senders(mut self, trusted: bool) -> Self {
-        self.rules.trusts_senders = trusted;
+        self.rules = self.rules.with_trusted_senders(trusted);
         self
     }
 

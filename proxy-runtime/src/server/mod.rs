@@ -138,6 +138,7 @@ pub use self::outcome::Outcome;
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
+pub use crate::connection::ListenerRules;
 pub use crate::error::RequestBodyError;
 use crate::proxy::{Proxy, ProxyService};
 pub use crate::stream::{OnUpgrade, Upgraded};

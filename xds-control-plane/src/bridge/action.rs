@@ -130,6 +130,12 @@ fn check(route: &Route, report: &mut Report<'_>) -> Result<(), Inexpressible> {
             "Envoy does not know the program's authorization policies",
         ));
     }
+    if route.has_strict_paths() {
+        return Err(Inexpressible::new(
+            "StrictPaths",
+            "Envoy reads paths strictly for a whole listener or not at all",
+        ));
+    }
     for (key, names) in [("Filters", route.filters()), ("Layers", route.layers())] {
         if !names.is_empty() {
             return Err(Inexpressible::new(

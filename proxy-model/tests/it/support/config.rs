@@ -74,9 +74,16 @@ fn route() -> impl Strategy<Value = RouteConfig> {
         option::of(vec(map(), 0..3)),
         names(),
         names(),
+        any::<Option<bool>>(),
     );
     (targets, criteria(), numbers, policies, rest).prop_map(
-        |(targets, criteria, numbers, policies, (metadata, transforms, filters, layers))| {
+        |(
+            targets,
+            criteria,
+            numbers,
+            policies,
+            (metadata, transforms, filters, layers, strict_paths),
+        )| {
             let (cluster, weighted_clusters, partitioned_clusters) = targets;
             RouteConfig {
                 cluster_id: cluster.map(ClusterId::from),
@@ -85,6 +92,7 @@ fn route() -> impl Strategy<Value = RouteConfig> {
                 r#match: criteria,
                 order: numbers.0,
                 max_request_body_size: numbers.1,
+                strict_paths,
                 timeout: numbers.2,
                 authorization_policy: policies.0,
                 cors_policy: policies.1,

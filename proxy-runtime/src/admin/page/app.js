@@ -4,7 +4,7 @@ import { age, ask, count, element, milliseconds, rate, show } from './dom.js';
 import { drawFlow } from './flow.js';
 import { followClusters } from './clusters.js';
 import { followRoutes, showChanges, showProblems, showProviders } from './lists.js';
-import { startExplain } from './explain.js';
+import { offerListeners, startExplain } from './explain.js';
 
 const byId = (id) => document.getElementById(id);
 const clusters = followClusters(byId('cluster-list'), byId('cluster-more'), byId('cluster-filter'), byId('cluster-state'));
@@ -34,6 +34,7 @@ function showOverview(overview) {
   badge.dataset.state = errors ? 'error' : 'warning';
   badge.textContent = errors + warnings;
   byId('footer').textContent = `version ${overview.version} · up ${age(overview.uptime).replace(' ago', '')} · configuration ${overview.generation}, revision ${overview.revision.slice(0, 12)}`;
+  offerListeners(byId('explain-form'), overview.listeners);
   drawFlow(byId('flow-picture'), overview.flow);
 }
 

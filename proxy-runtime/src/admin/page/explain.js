@@ -47,6 +47,16 @@ function sentence(answer) {
   return `Route ${answer.route} takes it, but no destination is available: 503.`;
 }
 
+// Offers the listeners of which one has to be named.
+export function offerListeners(form, names) {
+  const field = form.querySelector('.listener');
+  const select = field.querySelector('select');
+  const offered = [...select.options].map((option) => option.value);
+  if (offered.join('\n') === names.join('\n')) return;
+  field.hidden = names.length === 0;
+  select.replaceChildren(...names.map((name) => element('option', { value: name }, name)));
+}
+
 export function startExplain(form, place) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
@@ -55,6 +65,7 @@ export function startExplain(form, place) {
     if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(url)) url = `http://${url.startsWith('/') ? 'localhost' : ''}${url}`;
     const query = new URLSearchParams({ method: asked.get('method').trim() || 'GET', url });
     if (asked.get('header').trim()) query.append('header', asked.get('header').trim());
+    if (asked.get('listener')) query.append('listener', asked.get('listener'));
     try {
       const answer = await ask(`/api/v1/explain?${query}`);
       place.replaceChildren(

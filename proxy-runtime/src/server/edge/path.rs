@@ -1,5 +1,7 @@
 //! One reading of a path, so that what was routed is what the destination sees.
 
+use crate::strict_path::has_doubled_slashes;
+
 /// What [`normalize`] found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Path {
@@ -26,24 +28,8 @@ pub(crate) fn normalize(path: &str, strict: bool) -> Path {
 
 /// Whether there are segments to remove. Without allocating.
 fn inspect(path: &[u8], strict: bool) -> Result<bool, &'static str> {
-    let has_doubled = strict && inspect_strictly(path)?;
+    let has_doubled = strict && has_doubled_slashes(path)?;
     Ok(has_dot_segments(path)? || has_doubled)
-}
-
-/// Whether there are doubled slashes, in a path of which every program knows the segments.
-fn inspect_strictly(path: &[u8]) -> Result<bool, &'static str> {
-    for (at, &byte) in path.iter().enumerate() {
-        match (byte, &path[at + 1..]) {
-            (b';', _) | (b'%', [b'3', b'b' | b'B', ..]) => {
-                return Err("the path has a parameter");
-            }
-            (b'\\', _) | (b'%', [b'2', b'f' | b'F', ..]) | (b'%', [b'5', b'c' | b'C', ..]) => {
-                return Err("the path has a slash that is encoded, or a backslash");
-            }
-            _ => {}
-        }
-    }
-    Ok(path.windows(2).any(|pair| pair == b"//"))
 }
 
 fn has_dot_segments(path: &[u8]) -> Result<bool, &'static str> {

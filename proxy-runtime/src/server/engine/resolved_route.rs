@@ -21,6 +21,7 @@ use crate::response::ExchangeInfo;
 use crate::server::DataRate;
 use crate::server::connection::Uptake;
 use crate::state::{Generation, RouteState};
+use crate::strict_path;
 use crate::transform::HeadPlan;
 use crate::upstream::{Lease, Protocols};
 
@@ -62,7 +63,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.plan()?;
-        if route_state.refusal().is_some() {
+        if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
             return None;
         }
         let random = engine.service().shared().random();

@@ -25,16 +25,19 @@ pub(super) enum Chosen {
     Logged,
 }
 
-/// Returns what a server makes of a head that it reads over a listener without rules of its own: the request that a service sees, or
+/// Returns what a server makes of a head that it reads over a listener with these rules: the request that a service sees, or
 /// why it is refused.
-pub(crate) fn read_head(head: &Bytes, limits: &Limits) -> Result<Request<()>, Refusal> {
+pub(crate) fn read_head(
+    head: &Bytes,
+    limits: &Limits,
+    rules: ListenerRules,
+) -> Result<Request<()>, Refusal> {
     let mut table = HeadTable::new();
     let parsed = parse_request(head, &limits.head(), &mut table);
     let parsed = parsed.map_err(|refusal| Refusal::new(refusal.status(), refusal.reason()))?;
     let Status::Complete(request) = parsed else {
         return Err(UNREADABLE);
     };
-    let rules = ListenerRules::default();
     edge::settle_claims(&mut table, rules);
     let admitted = edge::admit_http1(head, &request, limits, rules)?;
     let mut made = Request::new(());

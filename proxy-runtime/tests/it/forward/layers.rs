@@ -255,6 +255,17 @@ async fn what_is_refused_asks_no_layer() {
     let mut client = small.http1().await;
     assert_eq!(post(&mut client, "/", "1234").await.status, 413);
     assert_eq!(client.get("/").await.unwrap().text(), "open");
+    let strict = json!({ "Layers": ["open"], "StrictPaths": true });
+    let strict = front(builder(), &origin, &strict);
+    let mut client = strict.http1().await;
+    for path in ["/a//b", "/a;b", "/a%2fb"] {
+        assert_eq!(client.get(path).await.unwrap().status, 400, "{path}");
+        assert_eq!(post(&mut client, path, "1").await.status, 400, "{path}");
+    }
+    assert_eq!(client.get("/a/b").await.unwrap().text(), "open");
+    assert_eq!(strict.errors("RequestRejected"), 0, "of no cluster");
+    let errors = strict.proxy.overview().errors;
+    assert_eq!(errors.get("RequestRejected"), Some(&6));
 }
 
 /// Asks again when the origin is busy.

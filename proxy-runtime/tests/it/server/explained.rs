@@ -7,10 +7,10 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use proxy_runtime::Proxy;
-use proxy_runtime::explain::{Explanation, Verdict, request_from_text};
+use proxy_runtime::explain::{Explanation, Listeners, Verdict, request_from_text};
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
-use proxy_runtime::server::{Limits, Listener, Server, ServerHandle};
+use proxy_runtime::server::{Limits, Listener, ListenerRules, Server, ServerHandle};
 use serde_json::json;
 use testkit::origin::{Echo, Origin};
 use testkit::raw::RawClient;
@@ -25,12 +25,38 @@ struct Asked {
     headers: Vec<String>,
 }
 
-/// What became of a request: the status, and if it was forwarded, the route that took it and the target that the destination saw.
+/// What became of a request: the status, and if it was forwarded, what the destination saw.
 #[derive(Debug, PartialEq, Eq)]
 struct Fate {
     status: u16,
-    forwarded: Option<(String, String)>,
+    forwarded: Option<Seen>,
 }
+
+/// A request as a destination saw it: the route that took it, the target, and the fields that rules of listeners and routes are about.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    route: String,
+    target: String,
+    fields: Vec<(String, String)>,
+}
+
+/// Fields that a client may say or may not, or that the proxy sets where a client cannot say them.
+const FIELDS: [&str; 6] = [
+    "x-real-ip",
+    "true-client-ip",
+    "x-forwarded-port",
+    "x_real_ip",
+    "x-team",
+    "x_team",
+];
+
+/// The listeners of a server, of which each has other rules.
+const LISTENERS: [(&str, bool, bool); 4] = [
+    ("open", false, false),
+    ("strict", true, false),
+    ("inner", false, true),
+    ("both", true, true),
+];
 
 impl Fate {
     /// Whether the server refuses it, before a route is asked.
@@ -44,6 +70,7 @@ struct Front {
     proxy: Proxy,
     server: ServerHandle,
     limits: Limits,
+    listeners: Listeners,
     _origin: Origin,
 }
 
@@ -59,27 +86,38 @@ impl Front {
         let limits = Limits::default()
             .with_request_line(300)
             .with_header_fields(6);
-        let server = Server::for_proxy(&proxy)
+        let mut server = Server::for_proxy(&proxy)
             .with_limits(limits.clone())
-            .with_workers(NonZeroUsize::MIN)
-            .with_listener(Listener::http(loopback()));
+            .with_workers(NonZeroUsize::MIN);
+        let listeners = LISTENERS.map(|(name, strict, trusted)| {
+            let rules = ListenerRules::default()
+                .with_strict_paths(strict)
+                .with_trusted_senders(trusted);
+            (name.to_owned(), rules)
+        });
+        for (_, rules) in &listeners {
+            server = server.with_listener(Listener::http(loopback()).with_rules(*rules));
+        }
         let server = server.bind().unwrap().start().unwrap();
         Self {
             proxy,
             server,
             limits,
+            listeners: listeners.into_iter().collect(),
             _origin: origin,
         }
     }
 
-    fn address(&self) -> SocketAddr {
-        self.server.local_addrs()[0]
+    /// The address of the listener in this place of the list.
+    fn address(&self, listener: usize) -> SocketAddr {
+        self.server.local_addrs()[listener]
     }
 
-    fn explained(&self, asked: &Asked) -> Fate {
+    fn explained(&self, asked: &Asked, listener: usize) -> Fate {
         let url = format!("http://a.example{}", asked.target);
         let headers = asked.headers.iter().map(String::as_str);
-        let read = request_from_text(&asked.method, &url, headers, &self.limits);
+        let rules = self.listeners.rules(Some(LISTENERS[listener].0)).unwrap();
+        let read = request_from_text(&asked.method, &url, headers, &self.limits, rules);
         let read = read.unwrap_or_else(|error| panic!("{asked:?}: {error}"));
         let explanation = read.explain(|parts, connection| self.proxy.explain(parts, connection));
         Fate {
@@ -88,7 +126,7 @@ impl Front {
         }
     }
 
-    async fn over_http1(&self, asked: &Asked) -> Fate {
+    async fn over_http1(&self, asked: &Asked, listener: usize) -> Fate {
         let mut head = format!("{} {} HTTP/1.1\r\n", asked.method, asked.target);
         if !asked
             .headers
@@ -102,21 +140,21 @@ impl Front {
             head.push_str("\r\n");
         }
         head.push_str("\r\n");
-        let mut client = RawClient::connect(self.address()).await.unwrap();
+        let mut client = RawClient::connect(self.address(listener)).await.unwrap();
         client.write_all(&head).await.unwrap();
         let answer = client.read_response_to(&asked.method).await;
         let answer = answer.unwrap_or_else(|error| panic!("{asked:?}: {error}"));
         let route = answer.header("x-route").map(str::to_owned);
         Fate {
             status: answer.status(),
-            forwarded: route.map(|route| (route, seen(&answer.body))),
+            forwarded: route.map(|route| seen(route, &answer.body)),
         }
     }
 
     /// `None` if the request cannot be said in HTTP/2, or this client does not say it.
     #[cfg(feature = "http2")]
-    async fn over_http2(&self, asked: &Asked) -> Option<Fate> {
-        let client = testkit::client::Connection::http2(self.address())
+    async fn over_http2(&self, asked: &Asked, listener: usize) -> Option<Fate> {
+        let client = testkit::client::Connection::http2(self.address(listener))
             .await
             .unwrap();
         let method: http::Method = asked.method.parse().ok()?;
@@ -153,12 +191,12 @@ impl Front {
         let route = answer.header("x-route").map(str::to_owned);
         Some(Fate {
             status: answer.status.as_u16(),
-            forwarded: route.map(|route| (route, seen(&answer.body))),
+            forwarded: route.map(|route| seen(route, &answer.body)),
         })
     }
 }
 
-fn forwarded(explanation: &Explanation) -> Option<(String, String)> {
+fn forwarded(explanation: &Explanation) -> Option<Seen> {
     let is_matched = explanation.outcome == Verdict::Matched;
     assert_eq!(
         is_matched,
@@ -168,16 +206,35 @@ fn forwarded(explanation: &Explanation) -> Option<(String, String)> {
     let forwarded = explanation.forwarded.as_ref()?;
     let uri: http::Uri = forwarded.uri.parse().unwrap();
     let route = explanation.route.as_ref().unwrap();
-    Some((
-        route.as_str().to_owned(),
-        uri.path_and_query().unwrap().to_string(),
-    ))
+    let headers = forwarded.headers.iter();
+    Some(Seen {
+        route: route.as_str().to_owned(),
+        target: uri.path_and_query().unwrap().to_string(),
+        fields: chosen(headers.map(|(name, value)| (name.as_str(), value.as_str()))),
+    })
 }
 
-/// The target that the destination saw.
-fn seen(body: &[u8]) -> String {
+/// The request that the destination saw.
+fn seen(route: String, body: &[u8]) -> Seen {
     let echo: Echo = serde_json::from_slice(body).unwrap();
-    echo.path_and_query().to_owned()
+    Seen {
+        route,
+        target: echo.path_and_query().to_owned(),
+        fields: chosen(
+            echo.headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+        ),
+    }
+}
+
+fn chosen<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    let lower = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+    let mut chosen: Vec<_> = lower
+        .filter(|(name, _)| FIELDS.contains(&name.as_str()))
+        .collect();
+    chosen.sort();
+    chosen
 }
 
 fn snapshot(origin: &Origin) -> Arc<Snapshot> {
@@ -198,6 +255,11 @@ fn snapshot(origin: &Origin) -> Arc<Snapshot> {
             "exact": route("exact", "/a/b", json!({})),
             "few": route("few", "/few/{x}", json!({ "MaxRequestBodySize": 10 })),
             "rest": route("rest", "/pub/{**rest}", json!({})),
+            "strict": route("strict", "/a/{**rest}", json!({ "StrictPaths": true })),
+            "team": route("team", "/team/{**rest}", json!({ "Transforms": [
+                { "ResponseHeader": "X-Route", "Set": "team" },
+                { "RequestHeader": "X-Team", "Set": "blue" },
+            ] })),
             "nowhere": { "Match": { "Path": "/nowhere" } },
             "posted": { "ClusterId": "c", "Match": { "Path": "/posted", "Methods": ["POST"] } },
         },
@@ -231,10 +293,10 @@ fn method() -> impl Strategy<Value = String> {
 /// Paths that go up and down, and those that have no single reading.
 fn target() -> impl Strategy<Value = String> {
     let segment = prop::sample::select(vec![
-        "a", "b", "admin", "pub", "few", "nowhere", "posted", "", ".", "..", "%2e", "%2E%2e",
-        "..;", "..;x=y", ".%2e", "%00", "%zz", "%", "%4", "%2f", "%252e", "a%20b", ";", "\"", "\\",
-        "<", ">", "{", "}", "|", "^", "`", "~", "x y", "...", ":", "@", "a..", "%c3%bc", "%ff",
-        "+",
+        "a", "b", "admin", "pub", "few", "team", "%5c", "%3b", "a;b", "nowhere", "posted", "", ".",
+        "..", "%2e", "%2E%2e", "..;", "..;x=y", ".%2e", "%00", "%zz", "%", "%4", "%2f", "%252e",
+        "a%20b", ";", "\"", "\\", "<", ">", "{", "}", "|", "^", "`", "~", "x y", "...", ":", "@",
+        "a..", "%c3%bc", "%ff", "+",
     ]);
     let query = prop::sample::select(vec![
         "", "", "?", "?q=1", "?/../x", "?a=%zz", "?\"", "?a b", "?{}",
@@ -251,6 +313,11 @@ fn headers() -> impl Strategy<Value = Vec<String>> {
         "X_Forwarded_For: 1",
         "x-forwarded-for: 1",
         "X_Team: 1",
+        "X-Team: 2",
+        "X-Real-IP: 192.0.2.1",
+        "X_Real_IP: 192.0.2.1",
+        "True-Client-IP: 192.0.2.1",
+        "X-Forwarded-Port: 1",
         "Content-Length: abc",
         "Content-Length: 0",
         "Name : v",
@@ -286,17 +353,19 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
 });
 
 async fn check(front: &Front, asked: &Asked) -> Result<(), TestCaseError> {
-    let explained = front.explained(asked);
-    let live = front.over_http1(asked).await;
-    prop_assert_eq!(&explained, &live, "{:?}", asked);
-    #[cfg(feature = "http2")]
-    if let Some(live) = front.over_http2(asked).await {
-        // Of several mistakes another one may be found first.
-        let is_same = explained == live || explained.is_refusal() && live.is_refusal();
-        prop_assert!(
-            is_same,
-            "{asked:?} over HTTP/2: {live:?}, not {explained:?}"
-        );
+    for (listener, rules) in LISTENERS.iter().enumerate() {
+        let explained = front.explained(asked, listener);
+        let live = front.over_http1(asked, listener).await;
+        prop_assert_eq!(&explained, &live, "{:?} {:?}", asked, rules);
+        #[cfg(feature = "http2")]
+        if let Some(live) = front.over_http2(asked, listener).await {
+            // Of several mistakes another one may be found first.
+            let is_same = explained == live || explained.is_refusal() && live.is_refusal();
+            prop_assert!(
+                is_same,
+                "{asked:?} over HTTP/2 {rules:?}: {live:?}, not {explained:?}"
+            );
+        }
     }
     Ok(())
 }
@@ -305,7 +374,7 @@ async fn check(front: &Front, asked: &Asked) -> Result<(), TestCaseError> {
 fn hostile_requests_are_explained_as_they_are_served() {
     let front = RUNTIME.block_on(async { Front::start() });
     let mut runner = TestRunner::new(Config {
-        cases: 400,
+        cases: 250,
         failure_persistence: None,
         ..Config::default()
     });
@@ -350,12 +419,60 @@ fn what_is_refused_first_is_explained() {
         (request("GET", &long, &[]), 414),
         (request("GET", "/pub/a", &many), 431),
     ] {
-        let explained = front.explained(&asked);
+        let explained = front.explained(&asked, 0);
         assert_eq!(explained.status, status, "{asked:?}");
         assert_eq!(
             explained,
-            RUNTIME.block_on(front.over_http1(&asked)),
+            RUNTIME.block_on(front.over_http1(&asked, 0)),
             "{asked:?}"
         );
+    }
+}
+
+/// What a listener asks, what a route asks, and what one leaves to the other.
+#[test]
+fn strictness_is_that_of_the_listener_and_of_the_route() {
+    let front = RUNTIME.block_on(async { Front::start() });
+    // For each target what comes of it over a listener that is open, and over one that is strict: the route and what it sends on.
+    for (target, open, strict) in [
+        ("/pub//x", Ok(("rest", "/pub//x")), Ok(("rest", "/pub/x"))),
+        ("/pub/x;y", Ok(("rest", "/pub/x;y")), Err(400)),
+        ("/pub/%2Fx", Ok(("rest", "/pub/%2Fx")), Err(400)),
+        ("/a/x", Ok(("strict", "/a/x")), Ok(("strict", "/a/x"))),
+        ("/a//x", Err(400), Ok(("strict", "/a/x"))),
+        ("/a/x//", Err(400), Ok(("strict", "/a/x/"))),
+        ("/a/x;y", Err(400), Err(400)),
+        ("/a/%2Fx", Err(400), Err(400)),
+        ("/a/%5cx", Err(400), Err(400)),
+        (
+            "/a/x?a;b//%2f",
+            Ok(("strict", "/a/x?a;b//%2f")),
+            Ok(("strict", "/a/x?a;b//%2f")),
+        ),
+        // The route that takes it is not the strict one.
+        (
+            "/a/../pub//x",
+            Ok(("rest", "/pub//x")),
+            Ok(("rest", "/pub/x")),
+        ),
+        ("//admin/x", Err(404), Ok(("admin", "/admin/x"))),
+    ] {
+        let asked = Asked {
+            method: "GET".to_owned(),
+            target: target.to_owned(),
+            headers: Vec::new(),
+        };
+        for (listener, (name, is_strict, _)) in LISTENERS.iter().enumerate() {
+            let live = RUNTIME.block_on(front.over_http1(&asked, listener));
+            let came = live.forwarded.as_ref();
+            let came = came.map(|seen| (seen.route.as_str(), seen.target.as_str()));
+            let expected = if *is_strict { strict } else { open };
+            assert_eq!(came.ok_or(live.status), expected, "{target} {name}");
+            assert_eq!(front.explained(&asked, listener), live, "{target} {name}");
+            #[cfg(feature = "http2")]
+            if let Some(http2) = RUNTIME.block_on(front.over_http2(&asked, listener)) {
+                assert_eq!(http2, live, "{target} {name}");
+            }
+        }
     }
 }

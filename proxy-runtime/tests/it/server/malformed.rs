@@ -9,7 +9,7 @@ use testkit::raw::RawClient;
 use crate::server::support::{Handler, serve, status, text};
 
 /// What is to happen.
-enum Expect {
+pub(crate) enum Expect {
     /// This status, the end of the connection, and no call of the service.
     Refused(u16),
     /// The service sees one request.
@@ -51,7 +51,7 @@ fn line(line: &str) -> Vec<u8> {
     format!("{line}\r\nHost: t.example\r\n\r\n").into_bytes()
 }
 
-fn length_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
+pub(crate) fn length_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
     vec![
         (
             "cl-dup-diff",
@@ -187,7 +187,7 @@ fn length_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
     ]
 }
 
-fn head_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
+pub(crate) fn head_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
     vec![
         (
             "lf-only",

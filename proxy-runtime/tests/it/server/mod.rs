@@ -13,6 +13,7 @@ mod filtered;
 mod grpc;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod halves;
+mod hostile_bytes;
 #[cfg(feature = "http2")]
 mod hostile_streams;
 mod idle;

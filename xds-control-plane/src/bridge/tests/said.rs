@@ -36,6 +36,11 @@ fn a_route_that_envoy_cannot_follow_is_refused_and_named() {
         ),
         (
             "/{**r}",
+            r#""ClusterId":"c","StrictPaths":true"#,
+            "StrictPaths",
+        ),
+        (
+            "/{**r}",
             r#""ClusterId":"c","Filters":["audit"]"#,
             "Filters",
         ),
