@@ -7,10 +7,10 @@ use http::header::{
 use http::{HeaderMap, StatusCode, response};
 use proxy_model::compiled::Upstream;
 
-use super::error::{ForwardError, ForwardErrorKind};
 use super::request::OutgoingHead;
 use super::upgrade::{self, Upgrade, Wish};
 use super::websocket::{self, Challenge};
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::upstream::{Protocols, protocol};
 
 /// What a switch of protocols adds to a request and its response. Nothing, for requests that want none.

@@ -12,8 +12,8 @@ use http::header::{
 use http::{HeaderMap, Method, StatusCode};
 use sha1::{Digest, Sha1};
 
-use super::error::{ForwardError, ForwardErrorKind};
-use super::headers;
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::head::headers;
 
 /// The protocol's name in `Upgrade`.
 pub(crate) const PROTOCOL: HeaderValue = HeaderValue::from_static("websocket");
