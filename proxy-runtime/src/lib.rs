@@ -5,7 +5,7 @@
 //! For those who work on the crate: a module names only modules of lower layers, tests aside. A test of the workspace,
 //! `module_direction`, holds it.
 //!
-//! 1. `connection`, `contain`, `retry`, `spare`, `support`: what knows nothing of requests
+//! 1. `connection`, `contain`, `retry`, `spare`, `strict_path`, `support`: what knows nothing of requests
 //! 2. `http1`, `lent`, `stream`: what knows nothing of a proxy
 //! 3. `error`: what goes wrong with requests
 //! 4. `observe`: counters
