@@ -31,6 +31,9 @@ const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 /// A client fills what it is given, and `h2` takes many frames of less than 256 bytes for a flood.
 const LEAST_STREAM_WINDOW: u32 = 1024;
 
+/// With less, one transfer could be too much for a worker.
+const LEAST_MEMORY: i64 = 16 << 20;
+
 /// As the server takes them; but `body_bytes` is what routes have that do not say.
 pub(super) fn read(limits: &mut ObjectReader<'_, '_>) -> Limits {
     let mut read = Limits::default();
@@ -66,6 +69,8 @@ pub(super) fn read(limits: &mut ObjectReader<'_, '_>) -> Limits {
     );
     read.connections = whole(limits, "Connections", 1..=10_000_000);
     read.connections_per_address = whole(limits, "ConnectionsPerAddress", 1..=10_000_000);
+    let memory = limits.integer("MemoryBytes", LEAST_MEMORY..=i64::MAX);
+    read.memory_bytes = memory.and_then(number);
     read.body_bytes = limits.integer("BodyBytes", 0..=i64::MAX).and_then(number);
     set(&mut read.data_rate, limits.object("DataRate", data_rate));
     set(

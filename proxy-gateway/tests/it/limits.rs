@@ -257,7 +257,7 @@ async fn the_ends_of_the_ranges_serve() {
     const ANY: u32 = u32::MAX;
     let least = json!({
         "HeaderBytes": 1024, "HeaderFields": 1, "RequestLine": 256, "BufferBytes": 8192,
-        "RequestsPerConnection": 1,
+        "RequestsPerConnection": 1, "MemoryBytes": 16_777_216,
         "DataRate": { "BytesPerSecond": 1, "Window": "1s" },
         "Http2": {
             "ConcurrentStreams": 1, "StreamWindow": 1024, "ConnectionWindow": 65535,
@@ -269,6 +269,7 @@ async fn the_ends_of_the_ranges_serve() {
     let most = json!({
         "HeaderBytes": 1_048_576, "HeaderFields": 10_000, "RequestLine": 1_048_576, "BufferBytes": 67_108_864,
         "Connections": 10_000_000, "ConnectionsPerAddress": 10_000_000, "RequestsPerConnection": i64::MAX, "BodyBytes": i64::MAX,
+        "MemoryBytes": i64::MAX,
         "HeaderTimeout": "1d", "TlsHandshakeTimeout": "1d", "ClosingGrace": "1m",
         "KeepAlive": "Infinite", "ConnectionAge": "Infinite",
         "DataRate": { "BytesPerSecond": ANY, "Window": "1d" },

@@ -85,6 +85,10 @@ pub(super) fn of(admin: &Inner) -> Overview {
     let latency = overview.latency;
     let errors_of_clusters = clusters.iter().flat_map(|cluster| cluster.errors.values());
     let trouble = Trouble::of(&routes, &clusters);
+    let mut trouble = trouble;
+    if let Some(server) = admin.server.as_ref().filter(|server| server.sheds()) {
+        trouble.memory = Some(server.counts().held_bytes_limit);
+    }
     let (state, sentence) = judge(&counts, &trouble, &start);
     Overview {
         state,
@@ -137,6 +141,8 @@ struct Trouble {
     /// Routes of which nothing is served.
     refused: Vec<String>,
     lost: Vec<String>,
+    /// What clients may hold, of which they have wanted more.
+    memory: Option<u64>,
 }
 
 impl Trouble {
@@ -230,6 +236,12 @@ fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String
     }
     if !clusters.lost.is_empty() {
         trouble.push(format!("Leading nowhere: {}", named(&clusters.lost)));
+    }
+    if let Some(bytes) = clusters.memory {
+        let mebibytes = bytes / (1024 * 1024);
+        trouble.push(format!(
+            "Clients hold all of the {mebibytes} MiB that they may (Server.Limits.MemoryBytes): connections are reset"
+        ));
     }
     if counts.sources_failing > 0 {
         trouble.push(some(
@@ -354,6 +366,17 @@ mod tests {
         assert_eq!(
             sentence,
             "Down: orders; Partly down: a, b, c and 1 more; 1 mistake in the configuration."
+        );
+
+        let crowded = Trouble {
+            memory: Some(3 << 20),
+            ..Trouble::default()
+        };
+        let (verdict, sentence) = judge(&healthy, &crowded, &Start::Ready);
+        assert_eq!(verdict, Verdict::Degraded);
+        assert_eq!(
+            sentence,
+            "Clients hold all of the 3 MiB that they may (Server.Limits.MemoryBytes): connections are reset."
         );
 
         let (verdict, sentence) = judge(

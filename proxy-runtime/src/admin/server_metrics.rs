@@ -43,6 +43,11 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
             counts.evicted_connections,
         ),
         (
+            "server_shed_connections",
+            "Connections that were reset for the memory that they held.",
+            counts.shed_connections,
+        ),
+        (
             "server_tls_handshake_failures",
             "TLS handshakes that failed or took too long.",
             counts.tls_handshake_failures,
@@ -79,6 +84,16 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
             "server_active_connections",
             "Connections that are open.",
             counts.active_connections,
+        ),
+        (
+            "server_held_bytes",
+            "Memory that waits for clients, or for what they have sent to be taken.",
+            counts.held_bytes,
+        ),
+        (
+            "server_held_bytes_limit",
+            "What that may be.",
+            counts.held_bytes_limit,
         ),
         (
             "server_active_requests",

@@ -353,7 +353,7 @@ impl<'a> Direct<'a> {
         };
         let incoming = IncomingBody::Http1(round_trip.into_body(raw));
         let progress = shared.into_arc();
-        account.limit_uptake(UptakeLimit::of(self.uptake(), &progress));
+        account.limit_uptake(UptakeLimit::of(self.uptake(), &progress, 0));
         let trailers = TrailerRules::default();
         let download = Download::new(incoming, progress, lease, promised, trailers);
         Ok(Some(Box::new(download)))

@@ -21,9 +21,9 @@
 //!
 //! # Errors
 //!
-//! What goes wrong is named as in YARP ([`ForwardErrorKind`]) and answered as there: 502, or 504 when it took too long, 400,
+//! What goes wrong is named as in YARP ([`ForwardErrorKind`](crate::ForwardErrorKind)) and answered as there: 502, or 504 when it took too long, 400,
 //! 408 or 413 when it is the client's fault, 503 when there is no destination. After the response has begun, it is cut off
-//! visibly ([`ProxyBody`]). Clients are told the status and nothing else.
+//! visibly ([`ProxyBody`](crate::ProxyBody)). Clients are told the status and nothing else.
 //!
 //! # Limits
 //!

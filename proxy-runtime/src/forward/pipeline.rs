@@ -276,6 +276,7 @@ impl<'a> Routed<'a> {
         account.limit_uptake(UptakeLimit::of(
             sending.cluster.upstream().activity_timeout(),
             &answered.progress,
+            answered.response.body().behind(),
         ));
         if handshake.is_agreed(status) {
             return self.switched(answered, upgrade, handshake, filtering);

@@ -18,6 +18,8 @@ pub(crate) struct UptakeLimit {
     timeout: Duration,
     /// What may still be uploaded beside the response.
     progress: Weak<SharedProgress>,
+    /// Bytes of the response that may have come and were not asked for.
+    behind: u64,
 }
 
 /// For what the server says itself, or a service that does not care: as long as where a cluster does not say.
@@ -33,15 +35,22 @@ impl UptakeLimit {
         Self {
             timeout,
             progress: Weak::new(),
+            behind: 0,
         }
     }
 
-    /// For the response of an exchange that goes on.
-    pub(crate) fn of(timeout: Duration, progress: &Arc<SharedProgress>) -> Self {
+    /// For the response of an exchange that goes on, of which so many bytes may come without being asked for.
+    pub(crate) fn of(timeout: Duration, progress: &Arc<SharedProgress>, behind: u64) -> Self {
         Self {
             timeout,
             progress: Arc::downgrade(progress),
+            behind,
         }
+    }
+
+    /// Bytes of the response that may have come and were not asked for.
+    pub(crate) fn behind(&self) -> u64 {
+        self.behind
     }
 
     /// When a client is given up that has taken nothing since then, if nothing happens.

@@ -20,6 +20,7 @@ use super::connection::RequestBody;
 use super::handle::{RunningWorker, ServerHandle};
 use super::limits::Limits;
 use super::listener::{self, BindError, Bound, Listener, SocketOptions};
+use super::memory::default_memory;
 use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
@@ -218,11 +219,14 @@ impl<F> Server<F> {
             .connections
             .unwrap_or_else(open_files::default_connections);
         let share = connections.div_ceil(self.sockets.len());
+        let memory = self.limits.memory_bytes.unwrap_or_else(default_memory);
+        self.metrics.limit_held(memory);
         let addresses = self.limits.connections_per_address;
         let addresses = addresses.map(|most| Arc::new(Addresses::new(most)));
         let (commands, told) = watch::channel(Command::Serve);
         let part = Part::new();
-        let mut workers = Vec::with_capacity(self.sockets.len());
+        let workers_in_all = self.sockets.len();
+        let mut workers = Vec::with_capacity(workers_in_all);
         for (index, sockets) in self.sockets.into_iter().enumerate() {
             let shared = WorkerShared::new(
                 self.limits.clone(),
@@ -230,7 +234,10 @@ impl<F> Server<F> {
                 self.metrics.worker(index).clone(),
                 self.access_log.clone(),
             );
-            let shared = Arc::new(shared.with_addresses(addresses.clone()));
+            let shared = shared
+                .with_addresses(addresses.clone())
+                .with_memory(memory / workers_in_all as u64);
+            let shared = Arc::new(shared);
             // An error drops `commands`, which ends those that have been started.
             workers.push(start_worker(
                 index,
@@ -246,6 +253,7 @@ impl<F> Server<F> {
             addresses = ?self.addresses,
             workers = workers.len(),
             connections,
+            memory_bytes = memory,
             "serving"
         );
         Ok(ServerHandle::new(

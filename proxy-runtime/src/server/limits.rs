@@ -26,6 +26,7 @@ const HASTE: Duration = Duration::from_secs(2);
 /// | [`keep_alive`](Self::keep_alive) | 75 s | close; on HTTP/2 GOAWAY |
 /// | [`requests_per_connection`](Self::requests_per_connection) | 10 000 | the last response says `Connection: close`; on HTTP/2 GOAWAY |
 /// | [`connection_age`](Self::connection_age) | 1 h ± 10 % | the same |
+/// | [`memory_bytes`](Self::memory_bytes) | a quarter of the memory | the connections that hold most are reset |
 /// | [`body_bytes`](Self::body_bytes) | unlimited | 413 and close |
 /// | [`data_rate`](Self::data_rate) | 240 B/s over 30 s | an upload: 408; a download: the connection is reset, on HTTP/2 the stream |
 /// | [`connections`](Self::connections) | 40 % of the open files, at most 50 000 | idle ones are closed, new ones wait in the backlog |
@@ -92,6 +93,19 @@ pub struct Limits {
     /// Connections at a time of one client address, or of one network of 64 bits of IPv6; all listeners and workers together. Unlimited:
     /// all clients behind a load balancer, or behind one translation of addresses, have one address.
     pub connections_per_address: Option<usize>,
+    /// Bytes that clients may make the server hold, all listeners and workers together: of responses that they do not take, of
+    /// requests that destinations do not take, of half heads, and in tunnels that they do not read.
+    ///
+    /// A worker has an equal share. From half of its share on, it reads and hands over 32 KiB at a time. Beyond it, connections are
+    /// reset until an eighth is free again: of the client address that holds most (of IPv6, the network of 64 bits) the connection
+    /// that holds most, and of those that hold about as much the one of which nothing has moved for longest.
+    ///
+    /// What a request takes that waits for nobody is not counted, nor what a service of the embedding program has read of a request;
+    /// of a response that a service writes, or that came over HTTP/2, up to 256 KiB are counted that may have come behind.
+    ///
+    /// `None` takes a quarter of the memory of the machine, or of the process' control group if that has less, and 32 MiB at least; where
+    /// that cannot be read it is 256 MiB.
+    pub memory_bytes: Option<u64>,
     /// Bytes of a request's body. Unlimited: bodies are streamed, not held, and destinations have limits of their own.
     pub body_bytes: Option<u64>,
     /// How slow a client may be, where the proxy waits for it. `None` allows any pace, and so does a rate of 0; a client that takes
@@ -133,6 +147,7 @@ impl Default for Limits {
             connection_age: Duration::from_secs(3600),
             connections: None,
             connections_per_address: None,
+            memory_bytes: None,
             body_bytes: None,
             data_rate: Some(DataRate::default()),
             buffer_bytes: 64 * 1024,
@@ -210,6 +225,13 @@ impl Limits {
     #[must_use]
     pub fn with_connections_per_address(mut self, connections: impl Into<Option<usize>>) -> Self {
         self.connections_per_address = connections.into();
+        self
+    }
+
+    /// Sets [`memory_bytes`](Self::memory_bytes).
+    #[must_use]
+    pub fn with_memory_bytes(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.memory_bytes = bytes.into();
         self
     }
 

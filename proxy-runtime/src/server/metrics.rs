@@ -2,6 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How long it is worth a word that connections were reset for what they held.
+const RECENT: Duration = Duration::from_secs(30);
 
 /// What a server has counted since it was bound. Cheap to read at any time, from any thread.
 ///
@@ -9,13 +16,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug)]
 pub struct ServerMetrics {
     workers: Box<[Arc<WorkerMetrics>]>,
+    held_limit: AtomicU64,
 }
 
 impl ServerMetrics {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             workers: (0..workers).map(|_| Arc::default()).collect(),
+            held_limit: AtomicU64::new(0),
         }
+    }
+
+    /// Sets what [`held_bytes`](ServerCounts::held_bytes) may be.
+    pub(crate) fn limit_held(&self, bytes: u64) {
+        self.held_limit.store(bytes, Relaxed);
+    }
+
+    /// Whether connections were reset for what they held within the last 30 seconds.
+    pub(crate) fn sheds(&self) -> bool {
+        let is_recent = |at: Instant| at.elapsed() < RECENT;
+        self.workers
+            .iter()
+            .any(|worker| worker.shed_at.lock().is_some_and(is_recent))
     }
 
     pub(crate) fn worker(&self, index: usize) -> &Arc<WorkerMetrics> {
@@ -40,6 +62,9 @@ impl ServerMetrics {
             connection_limit_reached: sum(|worker| &worker.limit_reached),
             connections_beyond_address_limit: sum(|worker| &worker.address_limit),
             evicted_connections: sum(|worker| &worker.evicted),
+            shed_connections: sum(|worker| &worker.shed),
+            held_bytes: sum(|worker| &worker.held),
+            held_bytes_limit: self.held_limit.load(Relaxed),
             tls_handshake_failures: sum(|worker| &worker.tls_failures),
             requests: sum(|worker| &worker.requests),
             active_requests: sum(|worker| &worker.active_requests),
@@ -83,6 +108,13 @@ pub struct ServerCounts {
     pub connections_beyond_address_limit: u64,
     /// Connections without a whole request that were closed because a worker had its share of the connections and others came.
     pub evicted_connections: u64,
+    /// Connections that were reset because clients made a worker hold more than its share of
+    /// [`memory_bytes`](super::Limits::memory_bytes).
+    pub shed_connections: u64,
+    /// Bytes that wait in memory for clients, or for what they have sent to be taken.
+    pub held_bytes: u64,
+    /// How many they may be, all workers together; 0 before the server is started.
+    pub held_bytes_limit: u64,
     /// TLS handshakes that failed or took too long.
     pub tls_handshake_failures: u64,
     /// Requests begun since the start.
@@ -114,6 +146,10 @@ pub(crate) struct WorkerMetrics {
     pub(crate) limit_reached: AtomicU64,
     pub(crate) address_limit: AtomicU64,
     pub(crate) evicted: AtomicU64,
+    pub(crate) shed: AtomicU64,
+    pub(crate) held: AtomicU64,
+    /// When a connection was last reset for what it held.
+    pub(crate) shed_at: Mutex<Option<Instant>>,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) active_requests: AtomicU64,

@@ -110,6 +110,7 @@ pub(crate) mod http1;
 pub(crate) mod http2;
 mod limits;
 mod listener;
+pub(crate) mod memory;
 pub(crate) mod metrics;
 mod mode;
 mod offers;
@@ -128,6 +129,8 @@ pub use self::access_log::{
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;
 pub use self::handle::{DrainReport, ServerHandle};
+#[cfg(all(feature = "http2", feature = "testing"))]
+pub use self::http2::FrameTrial;
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};
 pub use self::metrics::{ServerCounts, ServerMetrics};

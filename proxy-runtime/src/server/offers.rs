@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZero;
 
 /// Where a client is, as far as clients that are at one place are counted together: an address of IPv4, and of IPv6 the network of 64
@@ -19,6 +19,12 @@ impl Source {
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         };
         Self(NonZero::new(number).unwrap_or(NonZero::<u64>::MAX))
+    }
+
+    /// That of a client, all those of which nobody knows where they are being one.
+    pub(crate) fn of(remote: Option<SocketAddr>) -> Self {
+        let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Self::new(remote.map_or(unknown, |remote| remote.ip()))
     }
 }
 

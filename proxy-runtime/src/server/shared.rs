@@ -1,17 +1,19 @@
 //! A worker's own: limits, counts and mode, held by it and by each of its connections.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::access_log::AccessLogSink;
 use super::addresses::Addresses;
 use super::limits::Limits;
+use super::memory::Memory;
 use super::metrics::WorkerMetrics;
 use super::mode::{Mode, ModeCell, ModeWatch};
 use super::offers::Source;
@@ -35,6 +37,8 @@ pub(crate) struct WorkerShared {
     told: Mutex<Option<Instant>>,
     /// What each client address has, where that is limited.
     addresses: Option<Arc<Addresses>>,
+    /// What clients may make this worker hold.
+    pub(crate) memory: Memory,
 }
 
 impl WorkerShared {
@@ -54,7 +58,14 @@ impl WorkerShared {
             cutting: AtomicBool::new(false),
             told: Mutex::new(None),
             addresses: None,
+            memory: Memory::new(u64::MAX),
         }
+    }
+
+    /// Lets clients make this worker hold so many bytes. Without it, as many as they like.
+    pub(crate) fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory = Memory::new(bytes);
+        self
     }
 
     /// Counts connections of each client address together with other workers.
@@ -101,8 +112,7 @@ impl WorkerShared {
     pub(crate) fn offer(&self, watch: &ModeWatch, remote: Option<SocketAddr>) -> bool {
         let is_crowded = self.active() * 2 >= self.share;
         if is_crowded {
-            let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-            watch.offer(Source::new(remote.map_or(unknown, |remote| remote.ip())));
+            watch.offer(Source::of(remote));
             if !self.has_room() {
                 self.freed.notify_waiters();
             }
@@ -158,6 +168,9 @@ impl WorkerShared {
             if self.has_room() {
                 return accept().await;
             }
+            // Those that were accepted just now have their first turn before, so that they are among those that give way: else it
+            // would be the only one of another client that has had one.
+            yield_now().await;
             // Only as long as one would give way.
             tokio::select! {
                 biased;

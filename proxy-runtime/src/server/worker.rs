@@ -124,6 +124,14 @@ where
     B::Error: Into<BoxError>,
 {
     let service = Rc::new(Served::new(service));
+    if service.engine.is_some() {
+        let service = Rc::clone(&service);
+        tokio::task::spawn_local(async move {
+            if let Some(engine) = &service.engine {
+                engine.keep_current().await;
+            }
+        });
+    }
     let mut acceptors = Vec::new();
     for socket in sockets {
         let acceptor = Acceptor::new(&socket, service.clone(), shared.clone());

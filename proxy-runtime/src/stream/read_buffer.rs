@@ -10,14 +10,14 @@ use tokio::io::AsyncReadExt;
 use super::ByteStream;
 use super::spare::{self, LARGE, MOST_COPIED, SMALL};
 
-/// Content of which a copy is cheaper than to give the buffer away.
-const COPIED: usize = 8 * 1024;
+/// The part of a buffer up to which its content is copied rather than given away with it: a copy is cheaper then, and holds less.
+const COPIED: usize = 4;
 
 /// What was read from a socket and has not been used yet.
 ///
 /// It has no memory while nothing is in it and nothing comes, so that idle connections cost none. It begins with 32 KiB,
-/// has 256 KiB once a read has filled that, and begins with those as long as reads need them. A message whose head does not fit
-/// makes it grow further: who parses knows when that is enough.
+/// has 256 KiB once a read has filled that, and begins with those as long as reads need them, unless memory is
+/// [tight](spare::set_tight). A message whose head does not fit makes it grow further: who parses knows when that is enough.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
@@ -51,6 +51,13 @@ impl ReadBuffer {
         self.start == self.bytes.len()
     }
 
+    /// Bytes of memory that it has.
+    #[cfg(feature = "server")]
+    #[inline]
+    pub(crate) fn memory(&self) -> u64 {
+        self.bytes.capacity() as u64
+    }
+
     /// Whether more can be read without more memory than an empty buffer takes, or this one has.
     #[cfg(feature = "server")]
     #[inline]
@@ -76,7 +83,7 @@ impl ReadBuffer {
     /// The first `count` bytes, for who keeps them longer than this buffer does.
     pub(crate) fn take(&mut self, count: usize) -> Bytes {
         let is_all = count == self.filled().len();
-        if !is_all || count < COPIED {
+        if !is_all || count < self.bytes.capacity() / COPIED {
             let taken = Bytes::copy_from_slice(&self.filled()[..count]);
             self.consume(count);
             return taken;
@@ -137,7 +144,7 @@ impl ReadBuffer {
             self.rest();
         }
         let count = ready!(polled)?;
-        self.is_large = count == room || count > SMALL;
+        self.is_large = (count == room || count > SMALL) && !spare::is_tight();
         Poll::Ready(Ok(count))
     }
 
@@ -145,7 +152,10 @@ impl ReadBuffer {
     fn make_room(&mut self) {
         if self.bytes.capacity() == 0 {
             self.bytes = spare::take(if self.is_large { LARGE } else { SMALL });
-        } else if self.is_large || self.bytes.len() == self.bytes.capacity() {
+        } else if self.is_large
+            || self.bytes.len() == self.bytes.capacity()
+            || self.bytes.capacity() > SMALL
+        {
             self.make_more_room();
         }
     }
@@ -155,6 +165,13 @@ impl ReadBuffer {
         if self.is_large && unused == 0 && self.bytes.capacity() < LARGE {
             // The second read is about to fill it as well, or will show that the first one was all.
             spare::give_back(std::mem::replace(&mut self.bytes, spare::take(LARGE)));
+            self.start = 0;
+        } else if !self.is_large
+            && unused == 0
+            && self.bytes.capacity() > SMALL
+            && spare::is_tight()
+        {
+            spare::give_back(std::mem::replace(&mut self.bytes, spare::take(SMALL)));
             self.start = 0;
         } else if self.bytes.len() == self.bytes.capacity() {
             if self.start > 0 {
@@ -253,6 +270,45 @@ mod tests {
         buffer.rest();
         read(&mut buffer, &mut near).await;
         assert_eq!(buffer.bytes.capacity(), LARGE, "the transfer goes on");
+    }
+
+    #[cfg(feature = "server")]
+    #[tokio::test]
+    async fn a_transfer_stays_small_where_memory_is_tight() {
+        let (mut near, mut far) = duplex(1 << 21);
+        far.write_all(&vec![7; 1 << 20]).await.unwrap();
+        let mut buffer = ReadBuffer::default();
+        assert_eq!(read(&mut buffer, &mut near).await, SMALL);
+        buffer.consume(SMALL);
+        assert_eq!(read(&mut buffer, &mut near).await, LARGE);
+        buffer.consume(LARGE);
+        spare::set_tight(true);
+        let reads = [(); 3].map(|()| ());
+        let mut counts = Vec::new();
+        for () in reads {
+            let count = read(&mut buffer, &mut near).await;
+            counts.push((count, buffer.bytes.capacity()));
+            buffer.consume(count);
+        }
+        spare::set_tight(false);
+        // What was decided before holds for one more read.
+        assert_eq!(counts[0], (LARGE, LARGE));
+        assert_eq!(counts[1..], [(SMALL, SMALL); 2]);
+        // The buffer is full, so the next read may be large again.
+        assert_eq!(read(&mut buffer, &mut near).await, SMALL);
+        buffer.consume(SMALL);
+        assert_eq!(read(&mut buffer, &mut near).await, LARGE);
+    }
+
+    #[test]
+    fn little_of_a_large_buffer_does_not_hold_it() {
+        let mut buffer = ReadBuffer::default();
+        buffer.bytes = spare::take(LARGE);
+        buffer.bytes.extend_from_slice(&[1; LARGE / 4 - 1]);
+        let place = buffer.filled().as_ptr();
+        let taken = buffer.take(LARGE / 4 - 1);
+        assert_ne!(taken.as_ptr(), place);
+        assert_eq!(buffer.bytes.capacity(), LARGE, "it is used again");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Buffers that nobody uses at the moment.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
@@ -41,6 +41,7 @@ const BLOCK: usize = 8 * 1024;
 const MOST_BLOCKS: usize = 32;
 
 thread_local! {
+    static IS_TIGHT: Cell<bool> = const { Cell::new(false) };
     static COPIES: RefCell<Copies> = RefCell::new(Copies {
         current: BytesMut::with_capacity(BLOCK),
         full: VecDeque::new(),
@@ -49,6 +50,18 @@ thread_local! {
     static LONG_HEADS: Spare<Vec<u8>, MOST_LONG_HEADS> = const { Spare::new() };
     static SMALL_BUFFERS: Spare<Vec<u8>, MOST_SMALL> = const { Spare::new() };
     static LARGE_BUFFERS: Spare<Vec<u8>, MOST_LARGE> = const { Spare::new() };
+}
+
+/// Sets whether reads of this thread are to take little memory, however much comes.
+#[cfg(feature = "server")]
+pub(crate) fn set_tight(is_tight: bool) {
+    // A thread that ends reads no more.
+    let _ = IS_TIGHT.try_with(|tight| tight.set(is_tight));
+}
+
+/// Whether they are.
+pub(crate) fn is_tight() -> bool {
+    IS_TIGHT.try_with(Cell::get).unwrap_or_default()
 }
 
 /// An empty buffer with room for `size` bytes, which is one of the four sizes.

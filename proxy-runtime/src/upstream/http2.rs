@@ -27,7 +27,7 @@ use crate::progress::OutgoingBody;
 
 /// What a destination may send per stream before the client has taken some of it: as much as a transfer over HTTP/1.1 has on the
 /// way, and 2 Gbit/s at a round trip of 1 ms.
-const STREAM_WINDOW: u32 = 256 * 1024;
+pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
 /// The same for all streams of a connection together. It is given back only as clients take what came, so it has to be more than all
 /// streams can use up: else a few clients that take nothing would stop the responses to all the others. What bounds memory are the
 /// streams' own windows, and with them the number of requests. It is as in Go's transport, and room for 4,096 streams.

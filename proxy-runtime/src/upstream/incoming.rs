@@ -28,6 +28,16 @@ impl IncomingBody {
         }
     }
 
+    /// Bytes that may have come and were not asked for.
+    #[cfg(feature = "server")]
+    pub(crate) fn behind(&self) -> u64 {
+        match self {
+            Self::Http1(_) => 0,
+            #[cfg(feature = "http2")]
+            Self::Http2(_) => u64::from(super::http2::STREAM_WINDOW),
+        }
+    }
+
     pub(super) fn poll_frame(
         &mut self,
         connection: Option<&mut Http1Connection>,

@@ -130,3 +130,32 @@ async fn a_thousand_reloads_under_load_fail_no_request() {
     assert_eq!(report.cut, 0);
     driver.abort();
 }
+
+/// A worker that no request comes to keeps no configuration alive that others have replaced.
+#[tokio::test]
+async fn replaced_configurations_are_let_go_of() {
+    let origins = [Origin::echo(), Origin::echo()];
+    let first = snapshot(0, &origins);
+    let mut replaced = vec![Arc::downgrade(&first)];
+    let (proxy, driver) = Proxy::builder().snapshot(first).build().unwrap();
+    tokio::spawn(driver);
+    let server = Server::for_proxy(&proxy)
+        .with_workers(NonZeroUsize::new(3).unwrap())
+        .with_listener(Listener::http("127.0.0.1:0".parse().unwrap()));
+    let server = server.bind().unwrap().start().unwrap();
+    for n in 1..5 {
+        // One of the workers serves with it.
+        let mut client = Connection::http1(server.local_addrs()[0]).await.unwrap();
+        client.get("/load/1").await.unwrap();
+        drop(client);
+        let next = snapshot(n, &origins);
+        replaced.push(Arc::downgrade(&next));
+        proxy.publish(next).unwrap();
+    }
+    let current = replaced.pop().unwrap();
+    testkit::time::eventually("all to be dropped", async || {
+        replaced.iter().all(|snapshot| snapshot.strong_count() == 0)
+    })
+    .await;
+    assert!(current.strong_count() > 0);
+}

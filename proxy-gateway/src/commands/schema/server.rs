@@ -53,6 +53,7 @@ fn limits() -> Value {
             "ConnectionAge": text("Age of a connection, give or take a tenth, or `Infinite`. Unset: 1h."),
             "Connections": whole("Connections at a time. Unset: 40 % of the open files.", 1, 10_000_000),
             "ConnectionsPerAddress": whole("Connections at a time of one client address, or of one network of 64 bits of IPv6. Unset: unlimited.", 1, 10_000_000),
+            "MemoryBytes": at_least("Bytes that clients may make the program hold, such as responses that they do not take. Beyond it, the connections that hold most are reset. Unset: a quarter of the memory of the machine or container.", 16 << 20),
             "BodyBytes": at_least("Size of a request's body, where the route does not say. Unset: unlimited.", 0),
             "DataRate": data_rate,
             "BufferBytes": whole("How much of a response that is not forwarded as it comes is gathered for one write, and buffered for a stream of HTTP/2. Unset: 65536.", 8192, 64 << 20),

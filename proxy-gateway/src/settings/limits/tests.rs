@@ -50,6 +50,7 @@ fn every_limit_can_be_said() {
         "ConnectionAge": "00:10:00",
         "Connections": 1000,
         "ConnectionsPerAddress": 20,
+        "MemoryBytes": 5_000_000_000_u64,
         "BodyBytes": 5_000_000_000_u64,
         "DataRate": { "BytesPerSecond": 1000, "Window": "10s" },
         "BufferBytes": 32768,
@@ -91,6 +92,7 @@ fn every_limit_can_be_said() {
         .with_connection_age(Duration::from_secs(600))
         .with_connections(1000)
         .with_connections_per_address(20)
+        .with_memory_bytes(5_000_000_000)
         .with_body_bytes(5_000_000_000)
         .with_data_rate(DataRate::new(1000, Duration::from_secs(10)))
         .with_buffer_bytes(32_768)

@@ -25,6 +25,9 @@ use crate::stream::LateSocket;
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
+/// What a tunnel reads from its destination at a time.
+const TUNNEL: u64 = 16 * 1024;
+
 /// A byte stream that a connection may run over.
 pub(crate) trait Transport: ByteStream + Send + 'static {
     /// Lets the stream end with an error at the peer (RST), where it would otherwise look complete.
@@ -119,7 +122,18 @@ impl<T: Transport> ConnectionIo<T> {
         polled
     }
 
-    fn wrote(&self, result: &Poll<io::Result<usize>>) {
+    /// # Errors
+    ///
+    /// The connection was told to end for what it holds.
+    #[inline]
+    fn may_go_on(&self) -> io::Result<()> {
+        match self.state.is_shed() {
+            true => Err(io::ErrorKind::ConnectionAborted.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn wrote(&self, result: &Poll<io::Result<usize>>, cx: &Context<'_>) {
         match result {
             Poll::Ready(Ok(bytes)) => {
                 self.state.sent(*bytes);
@@ -127,6 +141,22 @@ impl<T: Transport> ConnectionIo<T> {
             }
             Poll::Ready(Err(_)) => {}
             Poll::Pending => self.state.write_blocked.store(true, Relaxed),
+        }
+        if self.state.tunnel.load(Relaxed) {
+            self.hold_for_tunnel(result.is_pending(), cx);
+        }
+    }
+
+    /// What a tunnel holds whose client does not read. Streams of HTTP/2 see to themselves.
+    #[cold]
+    fn hold_for_tunnel(&self, waits: bool, cx: &Context<'_>) {
+        match waits && self.state.is_http1() {
+            true => {
+                let bytes = TUNNEL + self.state.behind_socket();
+                // Whoever is told to end finds out when it is woken.
+                let _ = self.state.hold(bytes, cx.waker());
+            }
+            false => self.state.hold_nothing(),
         }
     }
 }
@@ -147,6 +177,7 @@ impl<T: Transport> AsyncRead for ConnectionIo<T> {
             }
             return Poll::Ready(Ok(()));
         }
+        this.may_go_on()?;
         this.is_awaited = false;
         let before = buffer.filled().len();
         let result = Pin::new(&mut this.transport).poll_read(cx, buffer);
@@ -165,8 +196,9 @@ impl<T: Transport> AsyncWrite for ConnectionIo<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        this.may_go_on()?;
         let result = Pin::new(&mut this.transport).poll_write(cx, bytes);
-        this.wrote(&result);
+        this.wrote(&result, cx);
         result
     }
 
@@ -176,8 +208,9 @@ impl<T: Transport> AsyncWrite for ConnectionIo<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        this.may_go_on()?;
         let result = Pin::new(&mut this.transport).poll_write_vectored(cx, slices);
-        this.wrote(&result);
+        this.wrote(&result, cx);
         result
     }
 
@@ -289,8 +322,9 @@ impl<T: Transport> ByteStream for ConnectionIo<T> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.may_go_on()?;
         let result = self.transport.poll_send(cx, slices);
-        self.wrote(&result);
+        self.wrote(&result, cx);
         result
     }
 }
@@ -303,7 +337,8 @@ enum Linger {
 
 impl<T: Transport> Drop for ConnectionIo<T> {
     fn drop(&mut self) {
-        if self.state.abort.load(Relaxed) || self.state.worker.is_cutting() {
+        if self.state.abort.load(Relaxed) || self.state.is_shed() || self.state.worker.is_cutting()
+        {
             self.transport.reset_on_drop();
         }
         self.state.end_tunnel();

@@ -15,6 +15,7 @@
 
 #[cfg(feature = "tls")]
 mod handshake;
+mod holding;
 mod io;
 mod pace;
 mod record;
@@ -36,6 +37,8 @@ use http_body::Body;
 use tokio::time::Instant;
 use tower_service::Service;
 
+#[cfg(feature = "http2")]
+pub(crate) use self::holding::Held;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
 pub(crate) use self::record::RequestRecord;

@@ -40,16 +40,18 @@ pin_project! {
 
 impl<B: Body> ResponseBody<B> {
     /// The body of the service's response. `uptake`: how long the client may take nothing of it where no rate is asked of it, if
-    /// the service cares.
+    /// the service cares. `behind`: bytes that may wait behind a part of it.
     pub(crate) fn service(
         body: B,
         record: RequestRecord,
         expected: Expected,
         uptake: Option<UptakeLimit>,
+        behind: u64,
     ) -> Self {
         let is_complete = expected.is_complete(0) || body.is_end_stream();
         let mut tracking = Tracking::new(record, expected, is_complete);
         tracking.uptake = uptake;
+        tracking.behind = behind;
         Self {
             content: Content::Service { body },
             tracking,
@@ -71,6 +73,14 @@ impl<B: Body> ResponseBody<B> {
             Some(limit) => Some(Uptake::new(limit.clone())),
             None if is_exempt => None,
             None => Some(Uptake::new(UptakeLimit::default())),
+        }
+    }
+
+    /// Bytes that may wait behind a part of it that its client does not take.
+    pub(crate) fn behind(&self) -> u64 {
+        match self.tracking.is_complete {
+            true => 0,
+            false => self.tracking.behind,
         }
     }
 
@@ -119,6 +129,7 @@ struct Tracking {
     unwritten: u64,
     is_flushed: bool,
     uptake: Option<UptakeLimit>,
+    behind: u64,
 }
 
 impl Tracking {
@@ -131,6 +142,7 @@ impl Tracking {
             unwritten: 0,
             is_flushed: true,
             uptake: None,
+            behind: 0,
         }
     }
 

@@ -257,14 +257,18 @@ fn pass_on<B: Body<Data = Bytes>>(
         record.connection.worker.limits.data_rate.is_some() && !expected.is_exempt;
     let uptake = match is_held_to_rate {
         true => None,
-        false => uptake_limit(&response),
+        false => uptake_limit(&response).cloned(),
     };
-    response.map(|body| ResponseBody::service(body, record, expected, uptake))
+    let behind = match response.body().is_end_stream() {
+        true => 0,
+        false => uptake_limit(&response).map_or(0, UptakeLimit::behind),
+    };
+    response.map(|body| ResponseBody::service(body, record, expected, uptake, behind))
 }
 
 /// How long the client may take nothing of the response, as far as the service cares.
-fn uptake_limit<B>(response: &Response<B>) -> Option<UptakeLimit> {
-    response.extensions().get::<ExchangeInfo>()?.uptake.clone()
+fn uptake_limit<B>(response: &Response<B>) -> Option<&UptakeLimit> {
+    response.extensions().get::<ExchangeInfo>()?.uptake.as_ref()
 }
 
 /// The status of the server's refusal of the request's body, if the service failed for it. One that is no proxy cannot know why

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -12,6 +13,7 @@ use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
 #[cfg(feature = "http2")]
 use crate::server::http2::Backlog;
+use crate::server::memory::{Holding, TLS_BUFFER};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::server::shared::WorkerShared;
@@ -63,6 +65,10 @@ pub(crate) struct ConnectionState {
     pub(crate) tunnel: AtomicBool,
     /// Closing must be visible as an error.
     pub(crate) abort: AtomicBool,
+    /// What it holds, once it has held something.
+    pub(crate) holding: ArcSwapOption<Holding>,
+    /// Whether it has. Looked at more often, and costs less.
+    pub(crate) has_held: AtomicBool,
     /// The log's line for the tunnel that the connection became.
     tunnel_draft: Mutex<Option<Box<TunnelDraft>>>,
 }
@@ -105,6 +111,8 @@ impl ConnectionState {
             unread: AtomicBool::new(false),
             tunnel: AtomicBool::new(false),
             abort: AtomicBool::new(false),
+            holding: ArcSwapOption::empty(),
+            has_held: AtomicBool::new(false),
             tunnel_draft: Mutex::new(None),
         })
     }
@@ -157,6 +165,14 @@ impl ConnectionState {
     #[cfg(feature = "http2")]
     pub(crate) fn read(&self) -> u64 {
         self.read.load(Relaxed)
+    }
+
+    /// Bytes that may wait between the connection and its socket.
+    pub(crate) fn behind_socket(&self) -> u64 {
+        match self.info.tls && self.write_blocked.load(Relaxed) {
+            true => TLS_BUFFER,
+            false => 0,
+        }
     }
 
     /// Notes a request; returns how many there have been.
@@ -238,6 +254,14 @@ impl ConnectionState {
     /// response with it.
     pub(crate) fn should_linger(&self) -> bool {
         !self.tunnel.load(Relaxed) && self.unread.load(Relaxed)
+    }
+}
+
+impl Drop for ConnectionState {
+    fn drop(&mut self) {
+        if let Some(holding) = self.holding.swap(None) {
+            self.worker.memory.leave(&holding, &self.worker.metrics);
+        }
     }
 }
 

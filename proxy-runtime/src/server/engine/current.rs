@@ -70,6 +70,14 @@ impl Engine {
         }
     }
 
+    /// Lets go of each configuration that another one has replaced, also where no request comes that would. Never ends.
+    pub(crate) async fn keep_current(&self) {
+        let mut published = self.service.shared().generations();
+        while published.changed().await.is_ok() {
+            drop(self.current());
+        }
+    }
+
     #[inline]
     pub(super) fn service(&self) -> &ProxyService {
         &self.service

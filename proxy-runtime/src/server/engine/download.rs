@@ -349,6 +349,26 @@ impl Download {
         Ok(())
     }
 
+    /// Looks whether the body breaks off before anything of it has come, while the client can still be told so. It waits for nothing.
+    ///
+    /// To be asked where more is known to have come, be it the end: otherwise the look would cost each response a call of the system.
+    #[cold]
+    pub(super) fn look_behind_head<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        (destination, input): (&mut U, &mut ReadBuffer),
+        table: &mut HeadTable,
+        output: &mut Vec<u8>,
+    ) -> Result<(), ()> {
+        match input.poll_read(destination, cx) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Ok(1..)) => self.look(input, table, output).map_err(drop),
+            // Which is read again, and ends the body then.
+            Poll::Ready(Ok(0)) if matches!(self.body, Body::UntilClose) => Ok(()),
+            Poll::Ready(Ok(0) | Err(_)) => Err(()),
+        }
+    }
+
     /// Finds out what of the destination's bytes belongs to the body.
     #[inline]
     fn look(

@@ -53,7 +53,7 @@ where
             &mut self.flow.progress,
         );
         let begun = match polled {
-            Poll::Ready(Ok(response)) => self.begin(&response),
+            Poll::Ready(Ok(response)) => self.begin(cx, &response),
             Poll::Ready(Err(cut)) => Err(cut),
             Poll::Pending => return self.poll_expired(cx).map(Err),
         };
@@ -62,7 +62,7 @@ where
 
     /// Makes the head for the client.
     #[inline]
-    fn begin(&mut self, response: &RawResponse) -> Result<StatusCode, Cut> {
+    fn begin(&mut self, cx: &mut Context<'_>, response: &RawResponse) -> Result<StatusCode, Cut> {
         let is_last =
             self.flow.is_last || self.flow.progress.is_stopped() || self.client.is_closing();
         let connection = match is_last {
@@ -81,6 +81,15 @@ where
             &mut self.client.output,
             outgoing,
         )?;
+        if !self.flow.download.has_all() && self.input.is_empty() && self.io.may_be_readable() {
+            let destination = (&mut *self.io, &mut *self.input);
+            let (table, output) = (&mut self.flow.table, &mut self.client.output);
+            let begun = self
+                .flow
+                .download
+                .look_behind_head(cx, destination, table, output);
+            begun.map_err(|()| Cut::Broken(status))?;
+        }
         self.flow.is_last = is_last;
         let upload = self.flow.upload.outbound.stage();
         self.flow.progress.answered(upload);
@@ -173,6 +182,22 @@ where
         Ok(())
     }
 
+    /// Notes how much memory waits for the client, or for the destination to take what the client has sent. Returns whether the
+    /// connection is to end for that.
+    #[inline]
+    fn hold(&self, cx: &Context<'_>) -> bool {
+        let mut bytes = match self.client.input.is_empty() {
+            true => 0,
+            false => self.client.input.memory(),
+        };
+        let output = &self.client.output;
+        if self.flow.download.waits_for_client(output) {
+            let behind = self.client.state.behind_socket();
+            bytes += output.capacity() as u64 + self.input.memory() + behind;
+        }
+        self.client.state.hold(bytes, cx.waker())
+    }
+
     #[cold]
     fn failure(&self, cut: &Cut) -> Failure {
         let (end, why) = match *cut {
@@ -217,6 +242,9 @@ where
         }
         let is_unanswered = self.flow.download.is_unanswered();
         self.flow.progress.note_news();
+        if self.hold(cx) {
+            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
+        }
         let has_rate = self.client.state.worker.limits.data_rate.is_some();
         let is_untaken = !is_unanswered && self.flow.download.waits_for_client(&self.client.output);
         if is_untaken && has_rate {

@@ -74,6 +74,11 @@ impl Batch {
         Poll::Ready(Ok(()))
     }
 
+    /// Bytes of memory that it holds with the buffer.
+    pub(super) fn memory(&self, buffer: &Vec<u8>) -> usize {
+        self.large + buffer.capacity()
+    }
+
     /// Bytes that have not been written.
     pub(super) fn unwritten(&self, buffer: &[u8]) -> usize {
         self.large + buffer.len() - self.written

@@ -216,6 +216,11 @@ impl<T: Transport> Client<T> {
         }
         if is_silent {
             self.rest();
+            self.state.hold_nothing();
+        } else {
+            if self.state.hold(self.input.memory(), cx.waker()) {
+                return Poll::Ready(Head::Evicted);
+            }
         }
         let worker = &self.state.worker;
         let watch = self
@@ -334,12 +339,16 @@ impl<T: Transport> Client<T> {
                 return Poll::Ready(Some(done));
             }
             while is_watched {
-                match ready!(self.input.poll_read(&mut self.io, cx)) {
-                    Ok(0) | Err(_) => return Poll::Ready(None),
-                    Ok(_) => is_watched = self.input.has_room(),
+                match self.input.poll_read(&mut self.io, cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
+                    Poll::Ready(Ok(_)) => is_watched = self.input.has_room(),
+                    Poll::Pending => break,
                 }
             }
-            Poll::Pending
+            match self.state.hold(self.input.memory(), cx.waker()) {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            }
         })
         .await
     }

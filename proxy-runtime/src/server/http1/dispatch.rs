@@ -75,7 +75,7 @@ impl Dispatch {
                     alarm.rang();
                     continue;
                 }
-                match self.poll_meanwhile(cx, client, true) {
+                match self.poll_meanwhile(cx, client, true, 0) {
                     Meanwhile::Again => {}
                     Meanwhile::Wait => return Poll::Pending,
                     Meanwhile::Stop => return Poll::Ready(None),
@@ -138,15 +138,23 @@ impl Dispatch {
         }
     }
 
-    /// What is to be done while the service is waited for, or the client.
+    /// What is to be done while the service is waited for, or the client, which has not taken so many bytes.
     fn poll_meanwhile<T: Transport>(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Client<T>,
         may_continue: bool,
+        untaken: u64,
     ) -> Meanwhile {
         // First, so that it is armed whatever else there is to do.
         if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
+            return Meanwhile::Stop;
+        }
+        let unsent = match client.input.is_empty() {
+            true => 0,
+            false => client.input.memory(),
+        };
+        if client.state.hold(untaken + unsent, cx.waker()) {
             return Meanwhile::Stop;
         }
         match &mut self.sender {
@@ -192,6 +200,7 @@ impl Dispatch {
     {
         // There is no gRPC over HTTP/1.1.
         let mut uptake = body.uptake(false);
+        let behind = body.behind();
         let mut before = 0;
         let mut writing = begun.writing;
         let mut batch = Batch::new(client.state.worker.limits.effective_buffer());
@@ -233,6 +242,13 @@ impl Dispatch {
                 let left = batch.unwritten(&client.output);
                 body.as_mut()
                     .written(left as u64, matches!(written, Poll::Ready(Ok(()))));
+                let untaken = match written.is_pending() {
+                    true => {
+                        let batch = batch.memory(&client.output) as u64;
+                        batch + behind + client.state.behind_socket()
+                    }
+                    false => 0,
+                };
                 if let Some(uptake) = &mut uptake {
                     let sent = client.state.written.load(Relaxed);
                     if written.is_ready() || std::mem::replace(&mut before, sent) != sent {
@@ -253,7 +269,7 @@ impl Dispatch {
                         continue;
                     }
                 }
-                match self.poll_meanwhile(cx, client, false) {
+                match self.poll_meanwhile(cx, client, false, untaken) {
                     Meanwhile::Again if is_waiting => {}
                     Meanwhile::Again | Meanwhile::Wait => return Poll::Pending,
                     Meanwhile::Stop => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

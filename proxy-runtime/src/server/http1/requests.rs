@@ -91,6 +91,7 @@ where
             }
             End::Tunnel(switch) => {
                 client.state.begin_tunnel(client.input.filled().len());
+                client.state.hold_nothing();
                 switch.complete(client.io, client.input);
             }
             #[cfg(feature = "http2")]
@@ -110,6 +111,7 @@ where
     B::Error: Into<BoxError>,
 {
     let (mut io, mut input, state) = client.into_parts();
+    state.hold_nothing();
     let read = input.filled().len();
     io.read_again(input.take(read));
     drop(input);

@@ -5,9 +5,21 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
+use crate::stream::spare::is_tight;
+
 /// The most data that all streams of a connection have in `h2` together, in bytes: more than a socket takes at once, and little
 /// for a client that opens many streams with large windows and reads nothing.
 const MOST: u64 = 256 * 1024;
+
+/// The same where memory is tight.
+const MOST_IF_TIGHT: u64 = 32 * 1024;
+
+fn most() -> u64 {
+    match is_tight() {
+        true => MOST_IF_TIGHT,
+        false => MOST,
+    }
+}
 
 /// Data of one connection that were handed to `h2`, as far as the socket may not have taken them, and the streams that wait until
 /// it has.
@@ -28,7 +40,7 @@ struct Waiting(Vec<Waker>);
 impl Backlog {
     /// Waits until there is room for data, and returns for how many bytes.
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<usize> {
-        let room = MOST.saturating_sub(self.held.load(Relaxed));
+        let room = most().saturating_sub(self.held.load(Relaxed));
         if room > 0 {
             return Poll::Ready(room as usize);
         }
@@ -38,6 +50,11 @@ impl Backlog {
             waiting.push(cx.waker().clone());
         }
         Poll::Pending
+    }
+
+    /// Bytes that were handed over and that the socket may not have taken.
+    pub(super) fn held(&self) -> u64 {
+        self.held.load(Relaxed)
     }
 
     /// Notes that a stream hands over so many bytes.
@@ -59,7 +76,7 @@ impl Backlog {
         };
         self.held.store(left, Relaxed);
         // Half of it at least, so that a socket that takes a little now and then does not wake all streams each time.
-        if left <= MOST / 2
+        if left <= most() / 2
             && let Some(waiting) = &mut *self.waiting.lock()
         {
             for waker in waiting.0.drain(..) {
@@ -108,6 +125,32 @@ mod tests {
         backlog.is_flushed(MOST / 2 + 1, false);
         assert_eq!(backlog.poll_room(cx), Poll::Ready(MOST as usize));
         assert_eq!(woken.0.load(SeqCst), 1, "nobody waits");
+    }
+
+    #[test]
+    fn it_is_small_where_memory_is_tight_and_nobody_waits_for_ever() {
+        use crate::stream::spare::set_tight;
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = &mut Context::from_waker(&waker);
+        let backlog = Backlog::default();
+        backlog.add(100_000);
+        set_tight(true);
+        assert!(backlog.poll_room(cx).is_pending());
+        backlog.is_flushed(50_000, true);
+        assert_eq!(woken.0.load(SeqCst), 0, "50 000 are still too much");
+        backlog.is_flushed(90_000, true);
+        assert_eq!(woken.0.load(SeqCst), 1);
+        assert_eq!(
+            backlog.poll_room(cx),
+            Poll::Ready(MOST_IF_TIGHT as usize - 10_000)
+        );
+        // More is held than tight memory allows, and then all of it leaves.
+        backlog.add(60_000);
+        assert!(backlog.poll_room(cx).is_pending());
+        backlog.is_flushed(200_000, false);
+        assert_eq!(woken.0.load(SeqCst), 2);
+        set_tight(false);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::ready::{CONNECTION, Part, Ready};
 use super::resets::Resets;
 use super::streams::{Ending, Streams};
 use super::watch::{Noticed, Unfinished, Watched};
+use crate::server::connection::Held;
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::server::limits::Limits;
 
@@ -39,6 +40,8 @@ pub(super) struct Connection<T: Transport, S, F> {
     state: Arc<ConnectionState>,
     resets: Resets,
     noticed: Rc<Noticed>,
+    /// What waits for the socket.
+    held: Held,
     serve: S,
 }
 
@@ -122,6 +125,7 @@ where
             state: Arc::clone(state),
             resets: Resets::new(&limits.http2),
             noticed,
+            held: Held::default(),
             serve,
         }
     }
@@ -134,6 +138,11 @@ where
         state
             .backlog
             .is_flushed(state.written.load(Relaxed), is_full);
+        let bytes = match is_full {
+            true => state.backlog.held() + state.behind_socket(),
+            false => 0,
+        };
+        self.held.set(bytes, state);
         polled
     }
 

@@ -52,6 +52,9 @@ where
             if let Poll::Ready(result) = Pin::new(&mut connection).poll(cx) {
                 return Poll::Ready(Some(result));
             }
+            if state.is_to_end_for_memory(cx.waker()) {
+                return Poll::Ready(Some(Ok(())));
+            }
             clock.look(connection.unfinished());
             match clock.has_asked_for_nothing() {
                 true if is_offered && watch.gives_way() => return Poll::Ready(Some(Ok(()))),

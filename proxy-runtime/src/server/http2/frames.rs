@@ -138,6 +138,12 @@ impl Frames {
         Verdict::Pass(whole)
     }
 
+    /// How many fields the connection has given numbers to.
+    #[cfg(feature = "testing")]
+    pub(super) fn numbered_fields(&self) -> usize {
+        self.fields.numbered()
+    }
+
     fn headers(&mut self, head: Head, bytes: &[u8]) -> Verdict {
         let first = HEAD + head.length;
         let (block, is_own_parent) = match block_of(head, &bytes[HEAD..first]) {
@@ -147,10 +153,12 @@ impl Frames {
         let mut block = Cow::Borrowed(block);
         let mut whole = first;
         if !head.has(END_HEADERS) {
-            match continued(head.stream, &bytes[first..], block.to_mut()) {
+            match continued(head.stream, &bytes[first..]) {
                 Ok(more) => whole += more,
                 Err(verdict) => return verdict,
             }
+            // Once, when all of it is there: it is looked at with each read until then.
+            gather(&bytes[first..whole], block.to_mut());
         }
         let is_trailers = self.open.contains(&head.stream);
         let read = match self.fields.read(&block, is_trailers) {
@@ -227,8 +235,8 @@ fn block_of(head: Head, payload: &[u8]) -> Result<(&[u8], bool), Reason> {
     Ok((&block[..length], is_own_parent))
 }
 
-/// Appends what CONTINUATION frames have of a block. Returns how many bytes they take.
-fn continued(stream: u32, bytes: &[u8], block: &mut Vec<u8>) -> Result<usize, Verdict> {
+/// Looks for the CONTINUATION frames that end a block, of which there are few. Returns how many bytes they take.
+fn continued(stream: u32, bytes: &[u8]) -> Result<usize, Verdict> {
     let wait = Verdict::Wait { is_block: true };
     let mut at = 0;
     for _ in 0..CONTINUATIONS {
@@ -241,17 +249,25 @@ fn continued(stream: u32, bytes: &[u8], block: &mut Vec<u8>) -> Result<usize, Ve
         if next.length > LARGEST {
             return Err(Verdict::End(Reason::FRAME_SIZE_ERROR));
         }
-        let payload = at + HEAD..at + HEAD + next.length;
-        at = payload.end;
-        let Some(payload) = bytes.get(payload) else {
+        at += HEAD + next.length;
+        if bytes.len() < at {
             return Err(wait);
-        };
-        block.extend_from_slice(payload);
+        }
         if next.has(END_HEADERS) {
             return Ok(at);
         }
     }
     Err(Verdict::End(Reason::ENHANCE_YOUR_CALM))
+}
+
+/// Appends what these frames have of a block.
+fn gather(mut frames: &[u8], block: &mut Vec<u8>) {
+    block.reserve(frames.len());
+    while let Some(head) = Head::of(frames) {
+        let (frame, rest) = frames.split_at(HEAD + head.length);
+        block.extend_from_slice(&frame[HEAD..]);
+        frames = rest;
+    }
 }
 
 /// Appends the frames of a block that was read with this head.

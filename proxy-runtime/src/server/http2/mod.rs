@@ -34,6 +34,8 @@ mod ready;
 mod resets;
 mod room;
 mod streams;
+#[cfg(feature = "testing")]
+mod trial;
 mod tunnel;
 mod typed;
 mod watch;
@@ -55,6 +57,8 @@ use self::connection::{Accepted, Connection};
 pub(crate) use self::fields::date;
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
+#[cfg(feature = "testing")]
+pub use self::trial::FrameTrial;
 use super::access_log::Draft;
 use super::connection::{
     ConnectionIo, ConnectionState, RequestBody, RequestRecord, Served, Transport,

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::backlog::Backlog;
 use super::deadlines::Deadline;
+use crate::server::connection::Held;
 use crate::server::connection::{ConnectionState, Pace, Uptake};
 use crate::server::metrics::WorkerMetrics;
 
@@ -162,6 +163,9 @@ pub(crate) struct Waiting<'a> {
     pub(crate) connection: &'a Arc<ConnectionState>,
     pub(crate) deadline: &'a Deadline,
     pub(crate) room: Room,
+    pub(crate) held: Held,
+    /// Bytes that may wait behind what is to be sent.
+    pub(crate) behind: u64,
     /// gRPC and the like: a slow reader is no attacker.
     pub(crate) is_exempt: bool,
     /// Where no rate is asked of the client, or it is exempt: the clock that it is held to instead, if there is one.
@@ -203,6 +207,7 @@ impl Waiting<'_> {
         match poll_room(stream, wanted, &self.connection.backlog, cx) {
             Poll::Ready(Some(room)) => {
                 self.room.is_found(room);
+                self.held.set(0, self.connection);
                 if let Some(uptake) = &mut self.uptake {
                     uptake.moved();
                 }
@@ -210,6 +215,7 @@ impl Waiting<'_> {
             }
             Poll::Ready(None) => Poll::Ready(Err(Untaken::Gone)),
             Poll::Pending => {
+                self.held.set(wanted as u64 + self.behind, self.connection);
                 if let Some(uptake) = &mut self.uptake {
                     ready!(self.deadline.poll_due(uptake.due()));
                 } else {

@@ -23,6 +23,7 @@ use super::streams::Ending;
 use super::tunnel::Tunnel;
 use crate::BoxError;
 use crate::exchange::grpc::{self, OwnResponse};
+use crate::server::connection::Held;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
@@ -111,6 +112,8 @@ where
                 connection: &connection,
                 deadline: &deadline,
                 room: Room::default(),
+                held: Held::default(),
+                behind: body.behind(),
                 is_exempt: is_grpc(&head.headers),
                 uptake: body.uptake(true),
             };

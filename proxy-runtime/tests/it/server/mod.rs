@@ -11,6 +11,8 @@ mod explained;
 mod faults;
 mod filtered;
 mod grpc;
+#[cfg(all(feature = "http2", feature = "tls"))]
+mod halves;
 #[cfg(feature = "http2")]
 mod hostile_streams;
 mod idle;
@@ -18,6 +20,8 @@ mod limits;
 mod listen;
 mod loops;
 mod malformed;
+#[cfg(all(feature = "http2", feature = "tls"))]
+mod memory;
 mod names;
 mod policies;
 mod proxy;

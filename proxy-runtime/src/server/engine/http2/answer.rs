@@ -8,6 +8,7 @@ use crate::exchange::grpc;
 use crate::forward::typed::{kept, response_head};
 use crate::head::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
+use crate::server::connection::Held;
 use crate::server::connection::{GRPC, is_grpc};
 use crate::server::engine::resolved_route::ResolvedRoute;
 use crate::server::http2::{Client, Room, Untaken, Waiting, date};
@@ -123,6 +124,8 @@ pub(super) async fn send_own(
         connection,
         deadline: &client.deadline,
         room: Room::default(),
+        held: Held::default(),
+        behind: 0,
         is_exempt: false,
         uptake: resolved.uptake(connection.worker.limits.data_rate),
     };

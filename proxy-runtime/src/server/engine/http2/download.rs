@@ -71,6 +71,11 @@ impl StreamDownload {
         !self.data.is_empty()
     }
 
+    /// Bytes that have come and that the client has no room for yet.
+    pub(super) fn waiting(&self) -> usize {
+        self.data.len()
+    }
+
     /// Notes that the client is waited for.
     pub(super) fn waits_for(&mut self, client: &Arc<ConnectionState>) {
         if !self.is_exempt {

@@ -15,6 +15,7 @@ use crate::error::ForwardErrorKind;
 use crate::http1::{Asked, Framing, LentTable, RawResponse, Status, parse_response};
 use crate::observe::InFlightGuard;
 use crate::progress::{End, Stage};
+use crate::server::connection::Held;
 use crate::server::connection::RequestRecord;
 use crate::server::engine::failure::Failure;
 use crate::server::engine::progress::Progress;
@@ -32,6 +33,7 @@ pub(super) struct StreamFlow {
     /// The fields of the response's head.
     table: LentTable,
     interim: u32,
+    held: Held,
     /// The response, once its head was sent.
     pub(super) download: Option<StreamDownload>,
 }
@@ -44,6 +46,7 @@ impl StreamFlow {
             asked,
             table: LentTable::default(),
             interim: 0,
+            held: Held::default(),
             download: None,
         }
     }
@@ -332,12 +335,22 @@ impl StreamRelay<'_> {
         self.flow.progress.failure(end, upload, true)
     }
 
+    /// Notes how much memory waits for the client, or for the destination to take what the client has sent.
+    fn hold(&mut self) {
+        let untaken = self.flow.download.as_ref().map_or(0, |down| down.waiting());
+        let body = self.client.body.as_mut();
+        let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
+        let bytes = (untaken + unsent) as u64;
+        self.flow.held.set(bytes, &self.client.record.connection);
+    }
+
     /// Ready when it took too long, or when the client has gone.
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         self.flow.count(self.flight, &mut self.client.record);
         if let Poll::Ready(gone) = self.poll_gone(cx) {
             return Poll::Ready(gone);
         }
+        self.hold();
         let flow = &mut *self.flow;
         let is_unanswered = flow.download.is_none();
         flow.progress.note_news();

@@ -38,6 +38,40 @@ async fn is_served(bytes: &[u8], last: u32) -> Result<bool, h2::Error> {
     Ok(false)
 }
 
+/// A block in CONTINUATION frames is copied once, however small the pieces are that it comes in.
+#[test]
+fn a_block_that_comes_in_pieces_is_copied_once() {
+    const PART: usize = LARGEST;
+    let field = |name: u8| [&[0, 1, name, 0x7f, 0xfb, 0x7d][..], &[b'v'; 16_250]].concat();
+    let block: Vec<u8> = (b'a'..=b'f').flat_map(field).collect();
+    assert_eq!(block.len().div_ceil(PART), CONTINUATIONS);
+    let mut bytes = Vec::new();
+    for (index, part) in block.chunks(PART).enumerate() {
+        let kind = if index == 0 {
+            frame::HEADERS
+        } else {
+            frame::CONTINUATION
+        };
+        let is_last = (index + 1) * PART >= block.len();
+        let flags = if is_last { frame::END_HEADERS } else { 0 };
+        bytes.extend(Frame::new(kind, flags, 1, part).encode());
+    }
+    let head = Head::of(&bytes).unwrap();
+    let mut frames = Frames::default();
+    let mut looks = 0;
+    let allocated = allocation_counter::measure(|| {
+        for end in (PART + HEAD..bytes.len()).step_by(10) {
+            let verdict = frames.look(head, &bytes[..end]);
+            assert_eq!(verdict, Verdict::Wait { is_block: true });
+            looks += 1;
+        }
+        assert_eq!(frames.look(head, &bytes), Verdict::Pass(bytes.len()));
+    });
+    assert!(looks > 8000);
+    let most = 3 * block.len() as u64;
+    assert!(allocated.bytes_total < most, "{allocated:?} of {most}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 

@@ -35,6 +35,12 @@ pub(super) enum Block {
 const KEPT_TEXT: usize = 1024;
 
 impl Fields {
+    /// How many fields have numbers of this connection.
+    #[cfg(feature = "testing")]
+    pub(super) fn numbered(&self) -> usize {
+        self.table.count()
+    }
+
     /// Reads a whole header block.
     ///
     /// # Errors

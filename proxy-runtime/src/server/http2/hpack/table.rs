@@ -74,6 +74,12 @@ impl Table {
         }
     }
 
+    /// How many fields the connection has given numbers to.
+    #[cfg(feature = "testing")]
+    pub(super) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Gives a field the first number, and takes those of the oldest ones if it has no room else.
     pub(super) fn add(&mut self, entry: Entry) {
         self.shrink(self.most.saturating_sub(entry.size()));

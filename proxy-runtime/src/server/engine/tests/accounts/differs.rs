@@ -6,8 +6,6 @@ use super::play::Way;
 
 /// A scene, the ways on which it does not end as it should, and the fields in which that shows; and why, above.
 const DIFFERS: &str = "
-# To look once more than is needed would cost each response a system call.
-an end behind the head | bytes | answer, server series, log status, log outcome, log sent
 ";
 
 /// The scenes of which something is known.

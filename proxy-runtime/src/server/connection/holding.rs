@@ -1,0 +1,122 @@
+//! What a connection holds in memory for somebody who has to take it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
+
+use super::state::ConnectionState;
+use crate::server::memory::Holding;
+use crate::server::offers::Source;
+
+impl ConnectionState {
+    /// Whether the connection was told to end for what it holds.
+    #[inline]
+    pub(crate) fn is_shed(&self) -> bool {
+        self.has_held.load(Relaxed) && self.was_told()
+    }
+
+    #[inline(never)]
+    fn was_told(&self) -> bool {
+        let holding = self.holding.load();
+        holding.as_ref().is_some_and(|holding| holding.is_shed())
+    }
+
+    /// Notes what the connection holds all in all. `waker`: of the task that is to end if that is too much. Returns whether it was
+    /// told to.
+    #[inline]
+    pub(crate) fn hold(&self, bytes: u64, waker: &Waker) -> bool {
+        (bytes > 0 || self.has_held.load(Relaxed)) && self.hold_other(bytes, waker)
+    }
+
+    #[inline(never)]
+    fn hold_other(&self, bytes: u64, waker: &Waker) -> bool {
+        let holding = self.holding();
+        if holding.bytes() != bytes {
+            holding.watch(waker);
+            self.change_holding(&holding, holding.bytes(), bytes);
+        }
+        holding.is_shed()
+    }
+
+    /// Notes that it holds nothing.
+    #[inline]
+    pub(crate) fn hold_nothing(&self) {
+        if self.has_held.load(Relaxed) {
+            self.hold_no_more();
+        }
+    }
+
+    #[inline(never)]
+    fn hold_no_more(&self) {
+        let holding = self.holding();
+        if holding.bytes() > 0 {
+            self.change_holding(&holding, holding.bytes(), 0);
+        }
+    }
+
+    /// Whether it was told to end for what its parts hold; if not, this is the task that is to.
+    #[cfg(feature = "http2")]
+    #[inline]
+    pub(crate) fn is_to_end_for_memory(&self, waker: &Waker) -> bool {
+        self.has_held.load(Relaxed) && {
+            let holding = self.holding();
+            holding.watch(waker);
+            holding.is_shed()
+        }
+    }
+
+    fn holding(&self) -> Arc<Holding> {
+        self.holding
+            .load_full()
+            .unwrap_or_else(|| self.enter_memory())
+    }
+
+    #[cold]
+    fn enter_memory(&self) -> Arc<Holding> {
+        let source = Source::of(self.info.remote);
+        let holding = self.worker.memory.enter(source, &self.holding);
+        self.has_held.store(true, Relaxed);
+        holding
+    }
+
+    fn change_holding(&self, holding: &Holding, before: u64, after: u64) {
+        let worker = &self.worker;
+        worker
+            .memory
+            .changed(holding, before, after, &worker.metrics);
+    }
+}
+
+/// A part of what a connection of HTTP/2 holds, until it is dropped.
+#[cfg(feature = "http2")]
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    bytes: u64,
+    connection: Option<Arc<ConnectionState>>,
+}
+
+#[cfg(feature = "http2")]
+impl Held {
+    /// Notes that the part is so large now.
+    #[inline]
+    pub(crate) fn set(&mut self, bytes: u64, connection: &Arc<ConnectionState>) {
+        if self.bytes != bytes {
+            let before = std::mem::replace(&mut self.bytes, bytes);
+            let connection = self
+                .connection
+                .get_or_insert_with(|| Arc::clone(connection));
+            connection.change_holding(&connection.holding(), before, bytes);
+        }
+    }
+}
+
+#[cfg(feature = "http2")]
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.connection
+            && self.bytes > 0
+        {
+            connection.change_holding(&connection.holding(), self.bytes, 0);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What one connection holds.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::task::Waker;
+
+use parking_lot::Mutex;
+
+use crate::server::offers::Source;
+
+/// What one connection holds. It is made when something first has to wait.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    pub(super) source: Source,
+    bytes: AtomicU64,
+    turn: AtomicU64,
+    /// Where it is in the list of its worker.
+    place: AtomicUsize,
+    is_shed: AtomicBool,
+    /// What it held when it was told to end.
+    told: AtomicU64,
+    /// Of the task that is to end.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Holding {
+    pub(super) fn new(source: Source, place: usize) -> Self {
+        Self {
+            source,
+            bytes: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
+            place: AtomicUsize::new(place),
+            is_shed: AtomicBool::new(false),
+            told: AtomicU64::new(0),
+            waker: Mutex::new(None),
+        }
+    }
+
+    /// Whether it was told to end.
+    #[inline]
+    pub(crate) fn is_shed(&self) -> bool {
+        self.is_shed.load(Relaxed)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    pub(super) fn turn(&self) -> u64 {
+        self.turn.load(Relaxed)
+    }
+
+    pub(super) fn moved(&self, turn: u64) {
+        self.turn.store(turn, Relaxed);
+    }
+
+    pub(super) fn place(&self) -> usize {
+        self.place.load(Relaxed)
+    }
+
+    pub(super) fn set_place(&self, place: usize) {
+        self.place.store(place, Relaxed);
+    }
+
+    /// Sets who is woken to end.
+    pub(crate) fn watch(&self, waker: &Waker) {
+        let mut watching = self.waker.lock();
+        if watching
+            .as_ref()
+            .is_none_or(|known| !known.will_wake(waker))
+        {
+            *watching = Some(waker.clone());
+        }
+    }
+
+    /// Notes that it is to end. Returns what it holds.
+    pub(super) fn tell(&self) -> u64 {
+        let bytes = self.bytes();
+        self.told.store(bytes, Relaxed);
+        self.is_shed.store(true, Relaxed);
+        bytes
+    }
+
+    pub(super) fn take_told(&self) -> u64 {
+        self.told.swap(0, Relaxed)
+    }
+
+    pub(super) fn wake(&self) {
+        let waker = self.waker.lock().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// It has ended. Returns what it held.
+    pub(super) fn end(&self) -> u64 {
+        self.bytes.swap(0, Relaxed)
+    }
+
+    /// Notes what a part of it holds that held `before`.
+    pub(super) fn change(&self, before: u64, after: u64) {
+        match after.checked_sub(before) {
+            Some(more) => self.bytes.fetch_add(more, Relaxed),
+            None => self.bytes.fetch_sub(before - after, Relaxed),
+        };
+    }
+}

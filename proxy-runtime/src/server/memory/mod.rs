@@ -1,0 +1,199 @@
+//! The memory that clients make a worker hold, and the connections that end when it is too much.
+//!
+//! What is counted is what waits: responses whose clients do not take them, requests whose destinations do not take them, heads of
+//! which a part has come, and tunnels whose clients do not read. A request that goes through without waiting for somebody counts
+//! nothing.
+
+mod choice;
+mod holding;
+mod machine;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use self::choice::{Candidate, choose};
+pub(crate) use self::holding::Holding;
+pub(crate) use self::machine::default_memory;
+use super::metrics::WorkerMetrics;
+use super::offers::Source;
+use crate::observe::targets;
+use crate::stream::spare;
+
+/// What a connection of TLS may hold once its socket is full: rustls encrypts up to so much ahead.
+pub(crate) const TLS_BUFFER: u64 = 64 * 1024;
+
+/// The share of one worker of what clients may make the server hold.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// In bytes.
+    most: u64,
+    /// What those hold that were told to end, and have not yet.
+    leaving: AtomicU64,
+    /// Counts changes, so that connections can be told apart by when theirs was.
+    turn: AtomicU64,
+    /// Connections that hold something, or have.
+    holders: Mutex<Vec<Arc<Holding>>>,
+    /// When the log was last told that connections had to end.
+    told: Mutex<Option<Instant>>,
+}
+
+impl Memory {
+    /// In bytes.
+    pub(crate) fn new(most: u64) -> Self {
+        Self {
+            most,
+            leaving: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
+            holders: Mutex::default(),
+            told: Mutex::new(None),
+        }
+    }
+
+    /// Adds a connection, unless it is there.
+    pub(crate) fn enter(&self, source: Source, own: &ArcSwapOption<Holding>) -> Arc<Holding> {
+        let mut holders = self.holders.lock();
+        if let Some(holding) = own.load_full() {
+            return holding;
+        }
+        let holding = Arc::new(Holding::new(source, holders.len()));
+        holders.push(Arc::clone(&holding));
+        own.store(Some(Arc::clone(&holding)));
+        holding
+    }
+
+    /// Takes a connection out that has ended, with what it still holds.
+    pub(crate) fn leave(&self, holding: &Holding, metrics: &WorkerMetrics) {
+        let rest = holding.end();
+        metrics.held.fetch_sub(rest, Relaxed);
+        self.has_left(holding);
+        let mut holders = self.holders.lock();
+        let place = holding.place();
+        holders.swap_remove(place);
+        if let Some(moved) = holders.get(place) {
+            moved.set_place(place);
+        }
+        drop(holders);
+        self.tighten(metrics);
+    }
+
+    fn has_left(&self, holding: &Holding) {
+        let told = holding.take_told();
+        // Each is subtracted as it was added.
+        self.leaving.fetch_sub(told, Relaxed);
+    }
+
+    /// Notes that a part of what a connection holds is larger or smaller than before.
+    pub(crate) fn changed(
+        &self,
+        holding: &Holding,
+        before: u64,
+        after: u64,
+        metrics: &WorkerMetrics,
+    ) {
+        holding.change(before, after);
+        holding.moved(self.turn.fetch_add(1, Relaxed));
+        if after < before {
+            metrics.held.fetch_sub(before - after, Relaxed);
+            self.tighten(metrics);
+            return;
+        }
+        metrics.held.fetch_add(after - before, Relaxed);
+        let held = self.tighten(metrics);
+        if held.saturating_sub(self.leaving.load(Relaxed)) > self.most {
+            self.shed(held, metrics);
+        } else if held > self.most.saturating_add(self.most / 8) {
+            // Many come at once, and those that were told to end have had no turn yet.
+            self.refuse(holding, metrics);
+        }
+    }
+
+    /// Tells a connection to end that wants more at the wrong moment, unless its client is a modest one.
+    #[cold]
+    fn refuse(&self, holding: &Holding, metrics: &WorkerMetrics) {
+        if !holding.is_shed() && is_greedy(&self.holders.lock(), holding.source) {
+            self.leaving.fetch_add(holding.tell(), Relaxed);
+            WorkerMetrics::add(&metrics.shed);
+            holding.wake();
+        }
+    }
+
+    /// Has further reads of this thread take little as long as half of all is held. Returns what is.
+    fn tighten(&self, metrics: &WorkerMetrics) -> u64 {
+        let held = metrics.held.load(Relaxed);
+        spare::set_tight(held > self.most / 2);
+        held
+    }
+
+    /// Tells connections to end until an eighth is free, so that not each further byte ends one.
+    #[cold]
+    fn shed(&self, held: u64, metrics: &WorkerMetrics) {
+        let goal = self.most - self.most / 8;
+        let excess = held
+            .saturating_sub(self.leaving.load(Relaxed))
+            .saturating_sub(goal);
+        let holders = self.holders.lock();
+        let candidates = holders.iter().enumerate().filter_map(|(place, holding)| {
+            let bytes = holding.bytes();
+            (bytes > 0 && !holding.is_shed()).then(|| Candidate {
+                source: holding.source,
+                bytes,
+                turn: holding.turn(),
+                place,
+            })
+        });
+        let chosen = choose(candidates.collect(), excess);
+        let chosen: Vec<_> = chosen
+            .iter()
+            .map(|place| Arc::clone(&holders[*place]))
+            .collect();
+        drop(holders);
+        for holding in &chosen {
+            self.leaving.fetch_add(holding.tell(), Relaxed);
+            WorkerMetrics::add(&metrics.shed);
+        }
+        let now = Instant::now();
+        *metrics.shed_at.lock() = Some(now);
+        self.tell(chosen.len(), now);
+        for holding in chosen {
+            holding.wake();
+        }
+    }
+
+    /// Now and then only: clients decide how often it happens.
+    fn tell(&self, connections: usize, now: Instant) {
+        const PAUSE: Duration = Duration::from_secs(60);
+        let mut told = self.told.lock();
+        if told.is_none_or(|told| now - told >= PAUSE) {
+            *told = Some(now);
+            tracing::warn!(
+                target: targets::SERVER,
+                connections,
+                bytes = self.most,
+                "a worker holds its share of the memory for clients; the connections that hold most are reset"
+            );
+        }
+    }
+}
+
+/// Whether a client address holds at least as much as they do on average.
+fn is_greedy(holders: &[Arc<Holding>], source: Source) -> bool {
+    let mut sources = HashSet::new();
+    let (mut all, mut own) = (0, 0);
+    for holding in holders.iter().filter(|holding| holding.bytes() > 0) {
+        sources.insert(holding.source);
+        all += holding.bytes();
+        if holding.source == source {
+            own += holding.bytes();
+        }
+    }
+    own * sources.len() as u64 >= all
+}
+
+#[cfg(test)]
+mod tests;
