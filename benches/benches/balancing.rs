@@ -8,8 +8,8 @@ use criterion::{BenchmarkId, Criterion};
 use proxy_model::DestinationId;
 use proxy_runtime::balance::{
     FirstAlphabetical, LeastRequests, LoadBalancer, PowerOfTwoChoices, RandomChoice, RoundRobin,
-    Trial,
 };
+use proxy_runtime::trial::Trial;
 
 /// How many destinations there are.
 const SIZES: [usize; 3] = [4, 64, 1_000];

@@ -51,14 +51,14 @@ pub fn servicefabric_labels(data: &[u8]) {
         return;
     };
     if parsed.problems.has_errors() {
-        assert_eq!(*config, ProxyConfig::default());
+        assert_eq!(**config, ProxyConfig::default());
         return;
     }
     check_addresses(config, insecure);
     let destinations = config.clusters.values().map(|c| c.destinations.len());
     let size = config.clusters.len() + config.routes.len() + destinations.sum::<usize>();
     assert!(size <= MAX_GENERATED, "{size} of {MAX_GENERATED}");
-    if let Err(problems) = Snapshot::compile(Arc::new(config.clone()), &CompileOptions::default()) {
+    if let Err(problems) = Snapshot::compile(Arc::clone(config), &CompileOptions::default()) {
         // Which policies there are is known only to whoever runs the proxy.
         for problem in problems.errors() {
             let of_policy =

@@ -66,7 +66,7 @@ mod tests;
 /// }
 /// ```
 ///
-/// [`Trial`] tries a policy without a network.
+/// [`Trial`](crate::trial::Trial) tries a policy without a network.
 pub trait LoadBalancer: Send + Sync {
     /// The position of the candidate that the request goes to, from 0 to below [`Candidates::len`].
     ///

@@ -62,6 +62,8 @@ const PKG_RESOURCES: &str = "setuptools<81";
 #[rustfmt::skip]
 pub(super) const PEERS: &[Peer] = &[
     debian("curl", &["curl"], &[program("curl", "usr/bin/curl", "--version")]),
+    // A name server, to judge what the resolver asks and believes.
+    debian("dnsmasq", &["dnsmasq-base"], &[program("dnsmasq", "usr/sbin/dnsmasq", "--version")]),
     debian("nghttp2-client", &["nghttp2-client"], &[
         program("h2load", "usr/bin/h2load", "--version"),
         program("nghttp", "usr/bin/nghttp", "--version"),

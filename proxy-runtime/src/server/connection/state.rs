@@ -7,7 +7,6 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::record::Outcome;
 use crate::connection::ConnectionInfo;
 use crate::head::AddressText;
 use crate::http1::FieldValue;
@@ -16,6 +15,7 @@ use crate::server::access_log::Draft;
 use crate::server::http2::Backlog;
 use crate::server::memory::{Holding, TLS_BUFFER};
 use crate::server::metrics::WorkerMetrics;
+use crate::server::outcome::Outcome;
 use crate::server::shared::WorkerShared;
 
 /// The shared state of one connection.
