@@ -21,6 +21,7 @@ mod explain;
 mod header_matcher;
 mod host_pattern;
 mod http1;
+mod http2_blocks;
 mod input;
 mod labels;
 mod last_good;
@@ -50,6 +51,7 @@ pub use self::explain::explain;
 pub use self::header_matcher::header_matcher;
 pub use self::host_pattern::host_pattern;
 pub use self::http1::{http1_chunked, http1_request, http1_response};
+pub use self::http2_blocks::http2_blocks;
 pub use self::labels::labels;
 pub use self::last_good::last_good;
 pub use self::query_matcher::query_matcher;
@@ -69,7 +71,7 @@ pub use self::xds_resources::xds_resources;
 pub type Target = fn(&[u8]);
 
 /// All of them by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 28] = [
+pub const TARGETS: [(&str, Target); 29] = [
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),
@@ -84,6 +86,7 @@ pub const TARGETS: [(&str, Target); 28] = [
     ("http1_chunked", http1_chunked),
     ("http1_request", http1_request),
     ("http1_response", http1_response),
+    ("http2_blocks", http2_blocks),
     ("labels", labels),
     ("last_good", last_good),
     ("query_matcher", query_matcher),

@@ -105,6 +105,8 @@ tests! {
     http1_chunked: 2_000,
     http1_request: 2_000,
     http1_response: 2_000,
+    // Each is served by `h2`.
+    http2_blocks: INPUTS / 5,
     labels: INPUTS,
     // Each writes a file and starts a runtime.
     last_good: INPUTS / 10,
