@@ -22,7 +22,8 @@ git clone --quiet --no-hardlinks "$source" "$place/clone"
 cd "$place/clone"
 export CARGO_HOME="$place/cargo-home" CARGO_TERM_COLOR=never
 # Settings of this shell would measure another build than the one a newcomer gets.
-unset CARGO_TARGET_DIR CARGO_BUILD_JOBS RUSTC_WRAPPER RUSTFLAGS PEERS_DIR CARGO_INCREMENTAL
+unset CARGO_TARGET_DIR CARGO_BUILD_TARGET_DIR CARGO_BUILD_JOBS RUSTC_WRAPPER RUSTFLAGS PEERS_DIR CARGO_INCREMENTAL CI
+for setting in "${!CARGO_PROFILE_@}"; do unset "$setting"; done
 echo "commit $(git rev-parse --short HEAD), $(nproc) processors, $(rustc --version)"
 
 # Runs a command, keeps its output apart, and prints one row. Fails as the command does.
@@ -36,6 +37,8 @@ measure() {
     LC_ALL=C awk -v name="$name" -v wall="$wall" -v user="$user" -v sys="$system" -v packages="$packages" \
         -v disk="$(du -sm "$place/clone/target" | cut -f1)" \
         'BEGIN { printf "%-34s %6.0f s wall %6.0f s processor %6d MB %5d packages\n", name, wall, user + sys, disk, packages }'
+    # The closing table of `cargo xtask`, if that is what ran.
+    sed -n '/^step  *result  *time$/,$s/^/    /p' "$place/output"
     if [ "$status" -ne 0 ]; then
         tail -n 40 "$place/output" >&2
         echo "$name failed with $status" >&2

@@ -16,6 +16,7 @@ pub mod resources;
 pub mod service;
 pub mod sources;
 pub mod steps;
+pub mod text;
 
 pub use self::arm::{ArmClient, ArmError};
 pub use self::config::Config;

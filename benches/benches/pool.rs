@@ -8,7 +8,7 @@ use benches::compiled;
 use criterion::{BenchmarkId, Criterion};
 use proxy_model::config::ProxyConfig;
 use proxy_runtime::Proxy;
-use proxy_runtime::upstream::PoolTrial;
+use proxy_runtime::trial::PoolTrial;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 

@@ -2,14 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use proxy_model::ClusterId;
 use serde::Serialize;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 /// The most clusters that wait to be looked at. Those that are reported beyond it are reported again by the next request.
 const MOST_WAITING: usize = 1_024;
+
+/// The least time between two times that clusters are taken, so that failing requests do not wake discovery each.
+const PACE: Duration = Duration::from_millis(100);
 
 /// What was seen of a cluster that requests do not get through to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -45,11 +50,14 @@ impl UnreachableService {
 /// Clusters that the data plane cannot reach, until somebody looks at them.
 ///
 /// The data plane [reports](Self::report) what fails, as often as it fails; discovery takes everything that
-/// [waits](Self::next) at once. Each cluster waits once, and at most 1,024 do.
+/// [waits](Self::next) at once. Each cluster waits once, and at most 1,024 do. The first report is heard at once; while
+/// reports go on, discovery is woken ten times a second, however many requests fail.
 #[derive(Debug, Default)]
 pub struct UnreachableClusters {
     waiting: Mutex<HashMap<ClusterId, Unreachable>>,
     arrived: Notify,
+    /// When clusters may be taken again; `None`: now. Only who takes them waits for this lock.
+    take_from: Mutex<Option<Instant>>,
 }
 
 impl UnreachableClusters {
@@ -75,16 +83,23 @@ impl UnreachableClusters {
         }
     }
 
-    /// The clusters that were reported since they were last taken. Waits until there is one.
+    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100 ms have passed
+    /// since they were last taken.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time; nothing is lost.
     pub async fn next(&self) -> Vec<(ClusterId, Unreachable)> {
+        // Nobody listens meanwhile, so that reports wake nobody.
+        let take_from = *self.take_from.lock();
+        if let Some(take_from) = take_from {
+            sleep_until(take_from).await;
+        }
         loop {
             let arrived = self.arrived.notified();
             let waiting = std::mem::take(&mut *self.waiting.lock());
             if !waiting.is_empty() {
+                *self.take_from.lock() = Some(Instant::now() + PACE);
                 return waiting.into_iter().collect();
             }
             arrived.await;
@@ -96,7 +111,7 @@ impl UnreachableClusters {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn each_cluster_waits_once_with_the_worst_that_was_seen() {
         let clusters = UnreachableClusters::new();
         for _ in 0..10 {
@@ -120,7 +135,7 @@ mod tests {
         assert_eq!(next, [("c".into(), Unreachable::Cluster)]);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn whoever_invents_names_gets_no_memory() {
         let clusters = UnreachableClusters::new();
         for i in 0..5_000 {

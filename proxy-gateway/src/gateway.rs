@@ -22,7 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
-use crate::handover::Predecessor;
+use crate::handover::{HandoverError, Predecessor};
 use crate::settings::{self, LogFormat, Settings};
 use crate::starting;
 
@@ -70,11 +70,11 @@ impl Gateway {
     /// Addresses are bound first, so that nothing has been started when one of them is taken. Those that are `inherited`
     /// need not be; an inherited admin page waits for [`open_admin`](Self::open_admin).
     ///
-    /// If it is `early`, requests are to be answered before every source has given a configuration.
+    /// If it `may_be_early`, requests may have to be answered before every source has given a configuration.
     pub(crate) async fn start<F>(
         settings: &Settings,
         inherited: &mut ListeningSockets,
-        early: bool,
+        may_be_early: bool,
         sources: F,
     ) -> Result<Self, Failure>
     where
@@ -97,7 +97,7 @@ impl Gateway {
         let merge = Merge::new().compile_options(options.clone());
         let merged = Arc::new(sources(merge, &options).await?.start());
         let mut tasks = JoinSet::new();
-        let snapshots = if early {
+        let snapshots = if may_be_early {
             let (snapshots, follow) = starting::snapshots(&merged, options);
             tasks.spawn(follow);
             snapshots
@@ -225,20 +225,27 @@ impl Gateway {
         self.admin.as_ref().map(|page| page.address)
     }
 
-    /// Waits until every source has given a configuration.
-    ///
-    /// With a predecessor, what was kept on disk does not count: it may be older than what the predecessor serves, which goes
-    /// on meanwhile. Once that one is gone, it does.
+    /// Waits until every source has given a configuration, while a predecessor serves: what was kept on disk does not count, since
+    /// it may be older than what that one serves. Returns whether that one is still there.
     ///
     /// Cancel-safe.
-    pub(crate) async fn until_ready(&self, predecessor: Option<&Predecessor>) -> Arc<MergedState> {
-        if let Some(predecessor) = predecessor {
-            tokio::select! {
-                _ = self.merged.confirmed() => {}
-                () = predecessor.gone() => {}
-            }
+    ///
+    /// # Errors
+    ///
+    /// Another one has taken its place.
+    pub(crate) async fn until_confirmed(
+        &self,
+        predecessor: &Predecessor,
+    ) -> Result<bool, HandoverError> {
+        tokio::select! {
+            _ = self.merged.confirmed() => Ok(true),
+            gone = predecessor.gone() => gone.map(|()| false),
         }
-        self.ready().await
+    }
+
+    /// Returns whether every source has given a configuration, or what was kept of it.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.merged.state().ready
     }
 
     /// Accepts connections, if it does not yet.
@@ -253,7 +260,10 @@ impl Gateway {
         Ok(())
     }
 
-    async fn ready(&self) -> Arc<MergedState> {
+    /// Waits until every source has given a configuration, or what was kept of it, and that serves.
+    ///
+    /// Cancel-safe.
+    pub(crate) async fn ready(&self) -> Arc<MergedState> {
         self.merged.ready().await;
         // The proxy sees a snapshot a moment after the merge has it, and may skip one that is replaced at once.
         let mut generations = self.proxy.generations();

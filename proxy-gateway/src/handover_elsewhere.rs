@@ -14,7 +14,7 @@ impl Predecessor {
         Ok(None)
     }
 
-    pub(crate) async fn gone(&self) {
+    pub(crate) async fn gone(&self) -> Result<(), HandoverError> {
         match *self {}
     }
 

@@ -15,6 +15,8 @@ mod snapshot;
 mod suggest;
 mod time_span;
 pub mod transform;
+#[cfg(feature = "yaml")]
+pub mod yaml;
 
 pub use self::compile::{CompileOptions, MAX_PRIORITY, MAX_WEIGHT};
 pub use self::diff::{Change, FieldChange, apply, diff};

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
 
-use crate::state::DestinationState;
+use crate::live::DestinationState;
 
 /// The configuration that `json` writes: what is in the section `ReverseProxy`.
 #[track_caller]

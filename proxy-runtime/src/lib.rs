@@ -1,12 +1,42 @@
 #![doc = include_str!("../README.md")]
+//!
+//! # Layers
+//!
+//! For those who work on the crate: a module names only modules of lower layers, tests aside. A test of the workspace,
+//! `module_direction`, holds it.
+//!
+//! 1. `connection`, `contain`, `retry`, `spare`, `support`: what knows nothing of requests
+//! 2. `http1`, `lent`, `stream`: what knows nothing of a proxy
+//! 3. `error`: what goes wrong with requests
+//! 4. `observe`: counters
+//! 5. `head`: heads in `http` types
+//! 6. `health`: what a destination's health is, and policies to judge it
+//! 7. `live`: what outlives a configuration
+//! 8. `balance`, `filter`, `transform`
+//! 9. `progress`: how far an exchange has come
+//! 10. `upstream`: connections to destinations
+//! 11. `cluster`: the destinations of one cluster, and the pick of one
+//! 12. `exchange`: what is the same of each exchange with a destination
+//! 13. `response`: a response's body, and the account that it closes
+//! 14. `layer`: tower layers around routes
+//! 15. `extensions`: filters and layers by name
+//! 16. `state`: what a configuration becomes
+//! 17. `proxy`: the configuration that serves, and the handles of it
+//! 18. `status`, `probing`
+//! 19. `forward`: the typed lane
+//! 20. `build`: how a proxy is made and kept up to date
+//! 21. `server`: listeners, connections of clients, and the raw lane
+//! 23. `explain`, `trial`
+//! 24. `prometheus`, `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
 pub mod balance;
+mod build;
+mod cluster;
 mod connection;
 mod contain;
-#[cfg(feature = "server")]
-mod engine;
+mod error;
 mod exchange;
 pub mod explain;
 mod extensions;
@@ -14,12 +44,20 @@ pub mod filter;
 #[cfg(test)]
 mod fixtures;
 pub mod forward;
+mod head;
 pub mod health;
 pub mod http1;
 pub mod layer;
-mod loop_guard;
+mod lent;
+mod live;
 pub mod observe;
+mod probing;
+mod progress;
+#[cfg(feature = "metrics")]
+mod prometheus;
 mod proxy;
+mod response;
+mod retry;
 #[cfg(feature = "server")]
 pub mod server;
 mod spare;
@@ -28,14 +66,19 @@ pub mod status;
 mod stream;
 mod support;
 mod transform;
+pub mod trial;
 pub mod upstream;
 
 pub use http;
 pub use proxy_model;
 
+pub use self::build::{Driver, ProxyBuilder};
 pub use self::connection::ConnectionInfo;
-pub use self::forward::{ForwardError, ForwardErrorKind, ProxyBody, Side};
-pub use self::proxy::{Driver, Proxy, ProxyBuilder, ProxyService};
+pub use self::error::{ForwardError, ForwardErrorKind, Side};
+#[cfg(feature = "metrics")]
+pub use self::prometheus::ProxyCollector;
+pub use self::proxy::{Proxy, ProxyService};
+pub use self::response::ProxyBody;
 pub use self::support::unsupported;
 
 /// An error of whatever kind.

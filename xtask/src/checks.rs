@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::output;
 use crate::peers;
-use crate::process::{Invocation, show_line};
+use crate::process::Invocation;
+use crate::say;
 use crate::steps::Outcome;
 use crate::workspace::Workspace;
 
@@ -37,18 +39,34 @@ pub(crate) fn spelling(workspace: &Workspace, required: bool) -> crate::Result<O
     })
 }
 
-/// Bans, licences and sources, as `deny.toml` says. Advisories are asked for by hand: they need a database from the network.
+/// Bans, licences and sources, as `deny.toml` says. Advisories, too, where their database is on the machine: it comes from the
+/// network, which not every machine has.
 pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
-    with_tool(workspace, "cargo-deny", required, |deny| {
-        vec![deny.args(["check", "bans", "licenses", "sources"])]
+    let database = peers::cargo_home().map(|home| home.join("advisory-dbs"));
+    let advised = database.is_some_and(|database| database.is_dir());
+    let outcome = with_tool(workspace, "cargo-deny", required, |deny| {
+        let check = deny.clone().args(["check", "bans", "licenses", "sources"]);
+        let advisories = deny.args(["--offline", "check", "advisories"]);
+        [check]
+            .into_iter()
+            .chain(advised.then_some(advisories))
+            .collect()
+    })?;
+    Ok(match outcome {
+        Outcome::Passed { note: None } if !advised => Outcome::Passed {
+            note: Some(
+                "no database of advisories; `cargo deny check advisories` fetches it".to_owned(),
+            ),
+        },
+        outcome => outcome,
     })
 }
 
-/// The library whose features are tried in pairs, since they meet in the same code. Those of the others lie side by side, and
-/// pairs of them would have large dependencies checked many times more.
-const PAIRED: &str = "proxy-runtime";
+/// Libraries whose features are tried one by one, not in pairs. They lie side by side, and each brings large dependencies, which
+/// fifteen pairs would have checked many times more.
+const ONE_BY_ONE: [&str; 2] = ["azure-loadbalancer", "xds-control-plane"];
 
-/// Each library alone, with no features and with each one, and [`PAIRED`] also with each two. In the workspace's own build,
+/// Each library alone, with no features, with each one and, but for [`ONE_BY_ONE`], with each two. In the workspace's own build,
 /// features that another member asks for would hide that one is missing. The feature `default` is another name for one of them
 /// everywhere.
 pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
@@ -56,8 +74,9 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
         return Ok(without_tool("cargo-hack", required));
     };
     let libraries = workspace.published_libraries();
-    let (paired, others): (Vec<_>, Vec<_>) =
-        libraries.into_iter().partition(|name| *name == PAIRED);
+    let (others, paired): (Vec<_>, Vec<_>) = libraries
+        .into_iter()
+        .partition(|name| ONE_BY_ONE.contains(name));
     let mut failed = Vec::new();
     let mut why = Vec::new();
     for (depth, libraries) in [("1", others), ("2", paired)] {
@@ -66,12 +85,12 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
             .args(["--exclude-features", "default"])
             .args(["--feature-powerset", "--depth", depth])
             .args(libraries.iter().flat_map(|library| ["--package", library]));
-        println!("{hack}");
+        say!("{hack}");
         // Counted here: flags that deny warnings would have every dependency checked once more.
         let mut warnings = 0;
         let ended = hack.follow(LIMIT, |line| {
             warnings += usize::from(is_count_of_warnings(line));
-            show_line(line);
+            output::line(line);
         })?;
         if !ended.is_success() || warnings > 0 {
             why.push(format!("{ended}, {warnings} builds with warnings"));
@@ -122,7 +141,7 @@ pub(crate) fn show(commands: &[Invocation]) -> crate::Result<Outcome> {
     let mut failed = Vec::new();
     let mut why = String::new();
     for command in commands {
-        println!("{command}");
+        say!("{command}");
         let ended = command.show(LIMIT)?;
         if !ended.is_success() {
             why = ended.to_string();

@@ -1,10 +1,15 @@
 //! `cargo xtask ci`: every check there is, in an order in which one step uses what another has compiled.
+//!
+//! Checks of features are many small ones in a row, which use little more than one processor. What is built with optimisation,
+//! in directories of its own, has the other. It is waited for before anything is measured or depends on time.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use crate::disk::{Bytes, Room};
-use crate::steps::Steps;
+use crate::say;
+use crate::steps::{Outcome, Steps};
+use crate::test::Tests;
 use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
 use crate::{bench, checks, examples, external_types, packaging, peers, test};
@@ -23,6 +28,9 @@ const TOOLS: &[&str] = &[
     "kubernetes-validate",
     "buildah",
 ];
+
+/// The name of the step that builds with optimisation.
+const RELEASE_BUILDS: &str = "release builds";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -46,12 +54,12 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     std::env::set_current_dir(workspace.root())?;
     let target = workspace.target_directory();
     let room = Room::of(target)?;
-    println!("{room}");
+    say!("{room}");
     let most = if options.tidy { MOST_TIDY } else { MOST };
     match room.suffices(most, target) {
         Ok(()) => {}
         // Where nobody can make room, a run that may just fit is better than none.
-        Err(short) if options.tidy => println!("WARNING: {short}"),
+        Err(short) if options.tidy => say!("WARNING: {short}"),
         Err(short) => return Err(short.into()),
     }
     let required = options.require_peers;
@@ -59,9 +67,10 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
 
     // Programs are fetched while the first steps compile. A step that needs some waits for them.
     if !options.quick {
-        steps.begin("tools", peers::tools_step(&workspace, TOOLS, required));
-        let more = &bench::gate::TOOLS;
-        steps.begin("peers", peers::step(&workspace, more, required));
+        let tools = peers::tools_step(&workspace, TOOLS, required);
+        steps.begin("tools", tools);
+        let peers = peers::step(&workspace, &bench::gate::TOOLS, required);
+        steps.begin("peers", peers);
     }
 
     // What is checked without being run: descriptions of crates, of which no code is made.
@@ -75,9 +84,15 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.run("dependencies", || {
             checks::dependencies(&workspace, required)
         });
+        steps.begin(RELEASE_BUILDS, release_builds);
         steps.run("features", || checks::features(&workspace, required));
     }
     options.done_with(Leftover::Checks, target)?;
+    steps.wait_for(RELEASE_BUILDS);
+    let released = steps.has_passed(RELEASE_BUILDS);
+    if released {
+        options.done_with(Leftover::Optimised, target)?;
+    }
 
     // What is run without optimisation.
     let mut compiled = None;
@@ -92,28 +107,44 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         });
     }
     steps.wait_for("peers");
-    steps.run("test", || test::run_tests(&workspace, required));
-    steps.run("doc tests", || test::run_doc_tests(&workspace, required));
+    steps.run("test", || test::run_tests(&workspace, Tests::All, required));
+    options.done_with(Leftover::Tests, target)?;
+    steps.run("doc tests", || {
+        test::run_doc_tests(&workspace, Tests::All, required)
+    });
     if !options.quick {
         steps.run("benchmarks", test::run_benchmarks_once);
         steps.run("lean server", test::run_lean_server);
-        steps.run("examples", || examples::run(&workspace, required));
+        steps.run("examples", || {
+            examples::run(&workspace, Tests::All, required)
+        });
         steps.run("packaging", || packaging::step(&workspace, required));
-        options.done_with(Leftover::Debug, target)?;
-        steps.run("image", || packaging::image_step(&workspace, required));
+        steps.run("image", || {
+            packaging::image_step(&workspace, required, released)
+        });
         // What is measured, in the build that users make.
-        steps.run("gate", || bench::gate::step(&workspace, required));
+        steps.run("gate", || bench::gate::step(&workspace, required, released));
     }
     steps.end()
+}
+
+/// Builds with optimisation or for distribution, for the steps `image` and `gate`.
+fn release_builds() -> crate::Result<Outcome> {
+    let image = packaging::build_static_program()?;
+    let gate = bench::gate::build()?;
+    Ok(match (image, gate) {
+        (Outcome::Passed { .. }, gate) => gate,
+        (image, _) => image,
+    })
 }
 
 impl Options {
     /// Deletes what the steps so far have left and no later one reads.
     fn done_with(&self, leftover: Leftover, target: &Path) -> crate::Result<()> {
         if self.tidy {
-            println!("\n{}", Room::of(target)?);
+            say!("\n{}", Room::of(target)?);
             tidy::delete(leftover, target)?;
-            println!("{}, now that {leftover} are deleted", Room::of(target)?);
+            say!("{}, now that {leftover} are deleted", Room::of(target)?);
         }
         Ok(())
     }

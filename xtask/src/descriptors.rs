@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::peers;
 use crate::process::Invocation;
+use crate::say;
 use crate::workspace::Workspace;
 
 /// Where the script and what it writes are.
@@ -25,7 +26,7 @@ pub(crate) fn run() -> crate::Result<ExitCode> {
         .arg(directory.join("generate.py"))
         .arg(directory.join("envoy.binpb"));
     let (ended, output) = generate.capture(LIMIT)?;
-    print!("{output}");
+    say!("{}", output.trim_end());
     Ok(if ended.is_success() {
         ExitCode::SUCCESS
     } else {

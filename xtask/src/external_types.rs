@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::checks::LIMIT;
 use crate::process::Invocation;
+use crate::say;
 use crate::steps::Outcome;
 use crate::workspace::Workspace;
 
@@ -39,7 +40,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     std::env::set_current_dir(workspace.root())?;
     if options.renew {
         fs::write(LIST, render(&found(&workspace)?))?;
-        println!("written: {LIST}");
+        say!("written: {LIST}");
         return Ok(ExitCode::SUCCESS);
     }
     match step(&workspace)? {
@@ -59,7 +60,7 @@ pub(crate) fn step(workspace: &Workspace) -> crate::Result<Outcome> {
         });
     }
     for line in difference(&listed, &found) {
-        println!("{line}");
+        say!("{line}");
     }
     Ok(Outcome::Failed {
         why: format!("public signatures do not match {LIST}"),
@@ -80,7 +81,7 @@ fn found(workspace: &Workspace) -> crate::Result<BTreeMap<String, Names>> {
     let document = Invocation::cargo("doc --workspace --lib --no-deps --all-features")
         .env("RUSTDOC", rustdoc)
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json");
-    println!("{document}");
+    say!("{document}");
     let ended = document.show(LIMIT)?;
     if !ended.is_success() {
         return Err(format!("`{document}` failed: {ended}").into());

@@ -2,14 +2,20 @@
 //!
 //! `cargo xtask` alone prints what there is and where to begin.
 
+// Steps that run beside others keep what they print: `say!`.
+#![warn(clippy::print_stdout)]
+
 mod bench;
 mod checks;
 mod ci;
+mod coverage;
 mod descriptors;
 mod disk;
 mod examples;
 mod external_types;
+mod output;
 mod packaging;
+mod page;
 mod peers;
 mod process;
 mod steps;
@@ -53,6 +59,8 @@ enum Command {
     Peers(peers::Options),
     /// Compares the types of other crates in public signatures with the checked-in list
     ExternalTypes(external_types::Options),
+    /// Measures which lines of a library its tests reach
+    Coverage(coverage::Options),
     /// Generates the descriptors of Envoy's API that the xDS control plane carries
     Descriptors,
     /// Runs the benchmarks, or compares the gateway with other proxies
@@ -70,6 +78,7 @@ fn main() -> ExitCode {
         Some(Command::ExternalTypes(options)) => external_types::run(&options),
         Some(Command::Packaging(options)) => packaging::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
+        Some(Command::Coverage(options)) => coverage::run(&options),
         Some(Command::Descriptors) => descriptors::run(),
         Some(Command::Bench(options)) => bench::run(&options),
         None => Arguments::command()

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::peers;
 use crate::process::Invocation;
+use crate::say;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::Workspace;
 
@@ -67,7 +68,9 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     steps.run("packaging", || step(&workspace, options.require_peers));
     if options.image {
         peers::fetch(&workspace, &IMAGE_TOOLS.map(str::to_owned))?;
-        steps.run("image", || image_step(&workspace, options.require_peers));
+        steps.run("image", || {
+            image_step(&workspace, options.require_peers, false)
+        });
     }
     steps.end()
 }
@@ -100,8 +103,31 @@ pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outco
     Ok(checks.outcome(required))
 }
 
-/// The static program, and the image with nothing else, built and run, as a step of `cargo xtask ci`.
-pub(crate) fn image_step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
+/// Builds the static program of the image. Whether it is static and the image complete does not depend on optimisation.
+pub(crate) fn build_static_program() -> crate::Result<Outcome> {
+    let build = Invocation::new("packaging/release.sh")
+        .arg("--no-sbom")
+        .env("CARGO_PROFILE_DIST_LTO", "false")
+        .env("CARGO_PROFILE_DIST_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
+    say!("{build}");
+    let ended = build.show(BUILD_LIMIT)?;
+    Ok(match ended.is_success() {
+        true => Outcome::PASSED,
+        false => Outcome::Failed {
+            why: ended.to_string(),
+            repeat: vec![build.to_string()],
+        },
+    })
+}
+
+/// The image with the static program and nothing else, built and run, as a step of `cargo xtask ci`. `built`: the program has
+/// been built with [`build_static_program`].
+pub(crate) fn image_step(
+    workspace: &Workspace,
+    required: bool,
+    built: bool,
+) -> crate::Result<Outcome> {
     let mut checks = Checks::default();
     let Some(buildah) = peers::find(workspace, "buildah") else {
         checks.missing.push("buildah");
@@ -113,16 +139,8 @@ pub(crate) fn image_step(workspace: &Workspace, required: bool) -> crate::Result
             "the image is tried in a changed root, which takes root; IT IS NOT BUILT".to_owned();
         return Ok(Outcome::Skipped { why });
     }
-    // Whether the program is static and the image complete does not depend on optimisation.
-    let build = Invocation::new("packaging/release.sh")
-        .arg("--no-sbom")
-        .env("CARGO_PROFILE_DIST_LTO", "false")
-        .env("CARGO_PROFILE_DIST_OPT_LEVEL", "0")
-        .env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
-    println!("{build}");
-    if !build.show(BUILD_LIMIT)?.is_success() {
-        checks.failed.push(build.to_string());
-        return Ok(checks.outcome(required));
+    if !built && let failed @ Outcome::Failed { .. } = build_static_program()? {
+        return Ok(failed);
     }
     let image = Invocation::new("packaging/image/build.sh").arg("--try");
     checks.expect_success(&image.env("BUILDAH", buildah))?;
@@ -188,11 +206,11 @@ impl Checks {
     /// Runs a check. Returns what it printed if it succeeded.
     fn expect_success(&mut self, check: &Invocation) -> crate::Result<Option<String>> {
         let (ended, output) = check.capture(LIMIT)?;
-        println!("{}", first_line(check));
+        say!("{}", first_line(check));
         if ended.is_success() {
             return Ok(Some(output));
         }
-        println!("{output}{ended}");
+        say!("{output}{ended}");
         self.failed.push(check.to_string());
         Ok(None)
     }
@@ -202,7 +220,7 @@ impl Checks {
         if let Some(output) = self.expect_success(check)?
             && !output.trim().is_empty()
         {
-            println!("{output}");
+            say!("{output}");
             self.failed.push(check.to_string());
         }
         Ok(())

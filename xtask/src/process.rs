@@ -3,15 +3,20 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::output;
+
 /// How often a silent child is looked at.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How long nothing comes after a child has ended until its output counts as complete.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Lines read ahead of the one who takes them; after that the child waits.
 const LINES_AHEAD: usize = 1024;
@@ -112,10 +117,10 @@ impl Invocation {
     }
 
     /// Runs it and shows its output as it comes. On a terminal the child has the terminal itself, so that it can draw its
-    /// progress there.
+    /// progress there, unless other steps run beside.
     pub(crate) fn show(&self, limit: Duration) -> io::Result<Ended> {
-        if !io::stdout().is_terminal() {
-            return self.follow(limit, show_line);
+        if output::is_beside() || !io::stdout().is_terminal() {
+            return self.follow(limit, output::line);
         }
         let mut child = self
             .command()
@@ -189,13 +194,6 @@ impl fmt::Display for Invocation {
     }
 }
 
-/// Prints a line of a child at once: in CI, stdout is a pipe, and progress should be seen.
-pub(crate) fn show_line(line: &str) {
-    let mut stdout = io::stdout().lock();
-    // Nobody reads any more: the exit code still says how it went.
-    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-}
-
 fn describes_our_package(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -230,7 +228,8 @@ fn read_lines(reader: PipeReader) -> Receiver<String> {
     receiver
 }
 
-/// Passes lines on until the child has ended and its output is drained, or until the time is up.
+/// Passes lines on until the child has ended and its output is drained, or until the time is up. What the child left running may
+/// hold the pipe open: then its output ends with a moment of silence.
 fn wait(
     child: &mut Child,
     lines: &Receiver<String>,
@@ -241,9 +240,12 @@ fn wait(
     loop {
         match lines.recv_timeout(TICK) {
             Ok(line) => each(&line),
-            // What the child left running may hold the pipe open: that it ended is enough when nothing more comes.
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = child.try_wait()? {
+                    // On a busy machine the thread that reads may be behind.
+                    while let Ok(line) = lines.recv_timeout(SILENCE) {
+                        each(&line);
+                    }
                     return Ok(Ended::Exited(status));
                 }
             }
@@ -312,6 +314,22 @@ mod tests {
         assert!(ended.is_success());
         assert_eq!(output, "done\n");
         assert!(start.elapsed() < GUARD);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn lines_that_are_read_late_are_not_lost() {
+        let (sender, lines) = mpsc::sync_channel(1);
+        let late = thread::spawn(move || {
+            thread::park_timeout(5 * TICK);
+            sender.send("late".to_owned())
+        });
+        let mut child = Command::new("true").spawn().expect("true runs");
+        let mut seen = Vec::new();
+        let ended = wait(&mut child, &lines, GUARD, |line| seen.push(line.to_owned()));
+        assert!(ended.expect("it can be waited for").is_success());
+        assert_eq!(seen, ["late"]);
+        late.join().expect("no panic").expect("somebody reads");
     }
 
     #[cfg(unix)]

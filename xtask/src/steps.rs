@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crate::output;
+use crate::say;
 
 /// How a step went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +68,8 @@ struct Done {
 struct Beside {
     name: &'static str,
     thread: JoinHandle<(Outcome, Duration)>,
+    /// What it prints; ends with the thread.
+    lines: Receiver<String>,
 }
 
 impl Steps {
@@ -85,33 +91,53 @@ impl Steps {
         step: impl FnOnce() -> crate::Result<Outcome>,
     ) {
         if self.is_chosen(name) {
-            println!("\n==> {name}");
+            say!("\n==> {name}");
             let (outcome, took) = timed(step);
             self.finish(name, outcome, took);
         }
     }
 
-    /// Begins a step that runs beside the ones that follow, until [`Self::wait_for`] is called for it.
+    /// Begins a step that runs beside the ones that follow, until [`Self::wait_for`] is called for it. What it prints is
+    /// shown then, so that it does not mix with what others print; that it has ended is said at once.
     pub(crate) fn begin(
         &mut self,
         name: &'static str,
         step: impl FnOnce() -> crate::Result<Outcome> + Send + 'static,
     ) {
         if self.is_chosen(name) {
-            println!("\n==> {name}, beside the steps that follow");
-            let thread = thread::spawn(|| timed(step));
-            self.beside.push(Beside { name, thread });
+            say!("\n==> {name}, beside the steps that follow");
+            let (sender, lines) = mpsc::channel();
+            let thread = thread::spawn(move || {
+                let (outcome, took) = output::beside(sender, || timed(step));
+                let result = outcome.word();
+                say!("<== {name}: {result} after {}, see below", seconds(took));
+                (outcome, took)
+            });
+            self.beside.push(Beside {
+                name,
+                thread,
+                lines,
+            });
         }
     }
 
-    /// Waits for a step that was begun before, if it was chosen.
+    /// Waits for a step that was begun before, if it was chosen, and shows what it printed; what is still to come, as it comes.
     pub(crate) fn wait_for(&mut self, name: &str) {
         let Some(place) = self.beside.iter().position(|step| step.name == name) else {
             return;
         };
-        let Beside { name, thread } = self.beside.swap_remove(place);
-        if !thread.is_finished() {
-            println!("\nwaiting for {name}");
+        let Beside {
+            name,
+            thread,
+            lines,
+        } = self.beside.swap_remove(place);
+        let state = match thread.is_finished() {
+            true => "what it printed",
+            false => "waited for",
+        };
+        say!("\n==> {name}, {state}");
+        for line in lines {
+            say!("{line}");
         }
         let (outcome, took) = thread.join().unwrap_or_else(|_| {
             let why = "it panicked, see above".to_owned();
@@ -119,6 +145,14 @@ impl Steps {
             (Outcome::Failed { why, repeat }, Duration::ZERO)
         });
         self.finish(name, outcome, took);
+    }
+
+    /// Whether a step has run, and passed.
+    pub(crate) fn has_passed(&self, name: &str) -> bool {
+        let passed = |done: &Done| matches!(done.outcome, Outcome::Passed { .. });
+        self.done
+            .iter()
+            .any(|done| done.name == name && passed(done))
     }
 
     fn is_chosen(&mut self, name: &'static str) -> bool {
@@ -140,15 +174,15 @@ impl Steps {
             let known = self.known.join(", ");
             return Err(format!("no step `{name}`; there are: {known}").into());
         }
-        println!("{}", self.summary());
+        say!("{}", self.summary());
         Ok(self.exit_code())
     }
 
     fn finish(&mut self, name: &'static str, outcome: Outcome, took: Duration) {
-        println!("<== {}", row(name, &outcome, took));
+        say!("<== {}", row(name, &outcome, took));
         if let Outcome::Failed { repeat, .. } = &outcome {
             for line in repeat {
-                println!("    to repeat: {line}");
+                say!("    to repeat: {line}");
             }
         }
         self.done.push(Done {
@@ -282,7 +316,7 @@ mod tests {
     #[test]
     fn a_step_beside_others_counts_when_it_is_waited_for() {
         let mut steps = Steps::new(&[]);
-        let (go, told) = std::sync::mpsc::channel();
+        let (go, told) = mpsc::channel();
         steps.begin("peers", move || {
             told.recv()?;
             Ok(Outcome::PASSED)
@@ -292,6 +326,19 @@ mod tests {
         go.send(()).expect("the step waits for it");
         steps.wait_for("peers");
         assert!(steps.summary().ends_with("\n2 passed, 0 failed"));
+    }
+
+    #[test]
+    fn a_step_has_passed_once_it_was_waited_for_and_only_then() {
+        let mut steps = Steps::new(&[]);
+        steps.begin("builds", || Ok(Outcome::PASSED));
+        steps.begin("peers", || Err("none".into()));
+        assert!(!steps.has_passed("builds"));
+        steps.wait_for("builds");
+        steps.wait_for("peers");
+        assert!(steps.has_passed("builds"));
+        assert!(!steps.has_passed("peers"), "it has failed");
+        assert!(!steps.has_passed("lint"), "it was not run");
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! `cargo xtask test`: the tests that a user of the project cares about, with the real peers.
+//! `cargo xtask test`: the tests that a user of the project cares about, with the real peers. Those of the tools that
+//! developers of the project use are among the steps of `cargo xtask ci`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use crate::checks::{LIMIT, show};
 use crate::disk::{Bytes, Room};
 use crate::process::Invocation;
+use crate::say;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::Workspace;
 use crate::{examples, peers};
@@ -22,11 +25,28 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 /// The number in CI. It means nothing, and stays, so that a run that is red can be repeated as it was.
 const SEED_IN_CI: &str = "20180705";
 
-/// All members with all features, as each step builds them, so that nothing is compiled twice.
-const ALL: &str = "--workspace --all-features";
+/// Members that serve the development of the project alone.
+const TOOLS: [&str; 5] = [
+    "bench-peers",
+    "benches",
+    "fuzz-targets",
+    "xds-types-generator",
+    "xtask",
+];
+
+/// Tests at a time for each processor: most of them wait for the network or a timer most of the time.
+const TESTS_PER_PROCESSOR: usize = 2;
 
 /// What the target directory grows to, peers included, and a little more.
 const MOST: Bytes = Bytes::megabytes(6_000);
+
+/// Tests that a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tests {
+    All,
+    /// Without those of [`TOOLS`].
+    OfUsers,
+}
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -39,47 +59,64 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
-    let workspace = Workspace::load()?;
+    let workspace = match options.quick {
+        true => Workspace::load()?,
+        false => Workspace::load()?.compiled_once(),
+    };
     // Commands are printed for repetition in the root, so they run there.
     std::env::set_current_dir(workspace.root())?;
     let target = workspace.target_directory();
     let room = Room::of(target)?;
-    println!("{room}");
+    say!("{room}");
     room.suffices(MOST, target)?;
     let required = options.require_peers;
     let mut steps = Steps::new(&[]);
     if !options.quick {
-        steps.begin("peers", peers::step(&workspace, &[], required));
+        let peers = peers::step(&workspace, &[], required);
+        steps.begin("peers", peers);
     }
-    steps.run("build", build);
+    steps.run("build", || {
+        show(&[workspace.compiling(Tests::OfUsers.command().arg("--no-run"))])
+    });
     steps.wait_for("peers");
-    steps.run("test", || run_tests(&workspace, required));
-    steps.run("doc tests", || run_doc_tests(&workspace, required));
+    steps.run("test", || run_tests(&workspace, Tests::OfUsers, required));
+    steps.run("doc tests", || {
+        run_doc_tests(&workspace, Tests::OfUsers, required)
+    });
     if !options.quick {
-        steps.run("examples", || examples::run(&workspace, required));
+        steps.run("examples", || {
+            examples::run(&workspace, Tests::OfUsers, required)
+        });
     }
     steps.end()
 }
 
-/// Compiles unit and integration tests, programs and examples.
-fn build() -> crate::Result<Outcome> {
-    show(&[build_command()])
-}
-
-/// The command of [`build`].
+/// The command that compiles all unit and integration tests, programs and examples.
 pub(crate) fn build_command() -> Invocation {
-    Runner::choose().command().arg("--no-run")
+    Tests::All.command().arg("--no-run")
 }
 
 /// Runs unit, integration and peer tests.
-pub(crate) fn run_tests(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
-    let command = Runner::choose().command().arg("--no-fail-fast");
+pub(crate) fn run_tests(
+    workspace: &Workspace,
+    tests: Tests,
+    require_peers: bool,
+) -> crate::Result<Outcome> {
+    let mut command = tests.command().arg("--no-fail-fast");
+    if let (Runner::Nextest, Ok(processors)) = (Runner::choose(), available_parallelism()) {
+        let threads = processors.get() * TESTS_PER_PROCESSOR;
+        command = command.arg(format!("--test-threads={threads}"));
+    }
     counting_skips(command, workspace, require_peers)
 }
 
 /// Runs the examples of the documentation, which only cargo's own runner can.
-pub(crate) fn run_doc_tests(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
-    let command = Invocation::cargo("test --doc --no-fail-fast").args(ALL.split_whitespace());
+pub(crate) fn run_doc_tests(
+    workspace: &Workspace,
+    tests: Tests,
+    require_peers: bool,
+) -> crate::Result<Outcome> {
+    let command = Invocation::cargo("test --doc --no-fail-fast").args(tests.packages());
     counting_skips(command, workspace, require_peers)
 }
 
@@ -111,13 +148,28 @@ impl Runner {
             None => Self::Cargo,
         }
     }
+}
 
-    fn command(&self) -> Invocation {
-        let command = match self {
-            Self::Nextest => "nextest run",
-            Self::Cargo => "test --lib --bins --tests",
+impl Tests {
+    /// The command that runs them.
+    fn command(self) -> Invocation {
+        let runner = match Runner::choose() {
+            Runner::Nextest => "nextest run",
+            Runner::Cargo => "test --lib --bins --tests",
         };
-        Invocation::cargo(command).args(ALL.split_whitespace())
+        Invocation::cargo(runner).args(self.packages())
+    }
+
+    /// The members that they are of, with all features, as each step builds them, so that nothing is compiled twice.
+    pub(crate) fn packages(self) -> impl Iterator<Item = &'static str> {
+        let left_out: &[&str] = match self {
+            Self::All => &[],
+            Self::OfUsers => &TOOLS,
+        };
+        let left_out = left_out.iter().flat_map(|name| ["--exclude", name]);
+        ["--workspace", "--all-features"]
+            .into_iter()
+            .chain(left_out)
     }
 }
 
@@ -127,17 +179,17 @@ fn counting_skips(
     workspace: &Workspace,
     require_peers: bool,
 ) -> crate::Result<Outcome> {
-    let mut command = with_peers(command, workspace, require_peers);
+    let mut command = with_peers(workspace.compiling(command), workspace, require_peers);
     let variable = |name| std::env::var(name).ok();
     if let Some(seed) = seed(variable("CI").as_deref(), variable(SEED)) {
         command = command.env(SEED, seed);
     }
-    println!("{command}");
+    say!("{command}");
     let skips = SkipFile::empty(workspace.target_directory())?;
     let ended = command.clone().env(SKIPS, &skips.0).show(LIMIT)?;
     let left_out = skips.lines()?;
     for line in &left_out {
-        println!("{line}");
+        say!("{line}");
     }
     Ok(if ended.is_success() {
         let note = match left_out.len() {

@@ -13,15 +13,18 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Leftover {
     /// Of `check`, `clippy` and `doc`: descriptions of crates of which no code was made, and pages.
     Checks,
-    /// Everything that was built without optimisation.
-    Debug,
+    /// Of what was built with optimisation, everything but the programs.
+    Optimised,
+    /// Programs of tests, which are most of what was built without optimisation.
+    Tests,
 }
 
 impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Checks => "what only checks read, and pages,",
-            Self::Debug => "builds without optimisation",
+            Self::Optimised => "libraries built with optimisation",
+            Self::Tests => "programs of tests",
         })
     }
 }
@@ -34,8 +37,43 @@ pub(crate) fn delete(leftover: Leftover, target: &Path) -> io::Result<()> {
             remove_directory(&target.join("doc"))?;
             remove_each(&debug.join("deps"), is_checked_only)
         }
-        Leftover::Debug => remove_directory(&debug),
+        Leftover::Optimised => optimised(target),
+        Leftover::Tests => remove_each(&debug.join("deps"), is_test),
     }
+}
+
+/// Deletes what is below the programs of a release. That of another target was copied to where releases are put.
+fn optimised(target: &Path) -> io::Result<()> {
+    for directory in [".fingerprint", "build", "deps", "examples", "incremental"] {
+        remove_directory(&target.join("release").join(directory))?;
+    }
+    for entry in list(target)? {
+        if entry.join("dist").is_dir() {
+            remove_directory(&entry)?;
+        }
+    }
+    // Macros and build scripts for it.
+    remove_directory(&target.join("dist"))
+}
+
+/// Whether a file is a program that has no other name: cargo links the programs of users to where these look for them.
+fn is_test(path: &Path) -> bool {
+    path.extension().is_none()
+        && path
+            .metadata()
+            .is_ok_and(|file| file.is_file() && !is_linked(&file))
+}
+
+#[cfg(unix)]
+fn is_linked(file: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.nlink() > 1
+}
+
+/// Nothing is deleted where programs have extensions.
+#[cfg(not(unix))]
+fn is_linked(_file: &fs::Metadata) -> bool {
+    true
 }
 
 /// Whether a file describes a crate whose code is not beside it.
@@ -48,17 +86,18 @@ fn has_extension(path: &Path, extension: &str) -> bool {
 }
 
 fn remove_each(directory: &Path, unneeded: impl Fn(&Path) -> bool) -> io::Result<()> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    let paths: Vec<PathBuf> = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<io::Result<_>>()?;
-    for path in paths.iter().filter(|path| unneeded(path)) {
+    for path in list(directory)?.iter().filter(|path| unneeded(path)) {
         fs::remove_file(path)?;
     }
     Ok(())
+}
+
+/// The paths in a directory; none if it is not there.
+fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.map(|entry| Ok(entry?.path())).collect(),
+    }
 }
 
 fn remove_directory(directory: &Path) -> io::Result<()> {
@@ -114,17 +153,48 @@ mod tests {
     }
 
     #[test]
-    fn of_builds_without_optimisation_nothing_is_left() {
-        let place = built(&[]);
-        delete(Leftover::Debug, place.path()).expect("can be deleted");
-        assert!(!place.path().join("debug").exists());
-        assert!(place.path().join("release/deps/program-05").exists());
+    fn of_builds_with_optimisation_the_programs_are_left() {
+        let place = built(&[
+            "release/gateway",
+            "release/build/ring-06/out/flags",
+            "x86_64-unknown-linux-gnu/dist/gateway",
+            "dist/deps/libserde_derive-07.so",
+            "release-files/gateway",
+        ]);
+        delete(Leftover::Optimised, place.path()).expect("can be deleted");
+        for file in [
+            "release/gateway",
+            "release-files/gateway",
+            "debug/deps/libhttp-01.rlib",
+        ] {
+            assert!(place.path().join(file).exists(), "{file} has to stay");
+        }
+        for gone in [
+            "release/deps",
+            "release/build",
+            "x86_64-unknown-linux-gnu",
+            "dist",
+        ] {
+            assert!(!place.path().join(gone).exists(), "{gone} is not needed");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn of_tests_no_program_is_left_and_programs_of_users_are() {
+        let tests = ["debug/deps/it-07", "debug/deps/http-08"];
+        let place = built(&[&tests[..], &["debug/deps/gateway-09"]].concat());
+        let program = place.path().join("debug/deps/gateway-09");
+        fs::hard_link(&program, place.path().join("debug/gateway")).expect("can be linked");
+        delete(Leftover::Tests, place.path()).expect("can be deleted");
+        only_libraries_are_left(place.path(), &tests);
+        assert!(program.exists());
     }
 
     #[test]
     fn where_nothing_was_built_nothing_is_deleted() {
         let place = tempfile::tempdir().expect("a directory can be made");
-        for leftover in [Leftover::Checks, Leftover::Debug] {
+        for leftover in [Leftover::Checks, Leftover::Optimised, Leftover::Tests] {
             delete(leftover, place.path()).expect("nothing to do");
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::{ConfigProvider, ProviderState};
-use proxy_model::config::ClusterConfig;
+use proxy_model::config::{ClusterConfig, ProxyConfig};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
@@ -52,6 +52,14 @@ impl ClusterNodes {
         }
     }
 
+    /// The nodes of a cluster as a configuration has it now; nothing if it has no such cluster.
+    pub fn of(config: &ProxyConfig, cluster: &str) -> Option<Vec<Node>> {
+        // Ids are compared ignoring case, as everywhere in a configuration.
+        let mut clusters = config.clusters.iter();
+        let (_, found) = clusters.find(|(id, _)| id.as_str().eq_ignore_ascii_case(cluster))?;
+        Some(nodes_of(cluster, found))
+    }
+
     /// For how long the cluster must have had no destination before there are no nodes. Default: 60 s, as long as a node of
     /// Kubernetes that is not ready stays a member.
     #[must_use]
@@ -68,12 +76,7 @@ impl ClusterNodes {
 
     fn current(&mut self) -> Option<Vec<Node>> {
         let state = self.states.borrow_and_update();
-        let clusters = &state.config.as_ref()?.clusters;
-        // Ids are compared ignoring case, as everywhere in a configuration.
-        let (_, cluster) = clusters
-            .iter()
-            .find(|(id, _)| id.as_str().eq_ignore_ascii_case(&self.cluster))?;
-        Some(nodes_of(&self.cluster, cluster))
+        Self::of(state.config.as_ref()?, &self.cluster)
     }
 }
 

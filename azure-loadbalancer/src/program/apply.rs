@@ -13,6 +13,7 @@ use super::Found;
 use super::cli::{Apply, Format};
 use super::health::{self, Health};
 use super::inputs::{self, Settings, Wanted};
+use super::leadership::Leadership;
 use super::report;
 use super::show::{self, Style};
 use super::target::Azure;
@@ -50,9 +51,11 @@ fn found(report: &Reconciled) -> Found {
     }
 }
 
+/// Follows while this program may write, and stands by otherwise.
 async fn watch(options: &Apply) -> Result<Found, Failure> {
     let mut settings = inputs::settings(&options.inputs, Some(&options.members))?;
-    let mut azure = Azure::open(&options.target, &settings)?;
+    // What is wrong with it is not first found when another program has gone.
+    Azure::open(&options.target, &settings)?;
     let health = Arc::new(Health::default());
     let _served = match &options.status_listen {
         None => None,
@@ -62,25 +65,65 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
             Some(served)
         }
     };
+    let mut leadership = Leadership::new(options, Arc::clone(&health))?;
     let mut stop = Stop::listen()?;
+    let mut past = Past::default();
+    loop {
+        tokio::select! {
+            won = leadership.acquire() => won?,
+            () = stop.asked() => break,
+        }
+        match inputs::settings(&options.inputs, Some(&options.members)) {
+            Ok(now) => settings = now,
+            Err(failure) => {
+                tracing::error!(%failure, "the configuration cannot be used; the last one stays in force")
+            }
+        }
+        let lost = tokio::select! {
+            lost = leadership.keep() => lost,
+            Err(failure) = lead(options, &mut settings, &health, &mut past) => {
+                leadership.release().await;
+                return Err(failure);
+            }
+            () = stop.asked() => break,
+        };
+        tracing::warn!(why = lost, "this program does not write any more");
+    }
+    leadership.release().await;
+    Ok(past.last.unwrap_or(Found::Good))
+}
+
+/// What came of the reconciliations so far.
+#[derive(Default)]
+struct Past {
+    last: Option<Found>,
+    /// The lines that were printed the last time.
+    shown: Vec<String>,
+}
+
+/// Follows services and nodes with each configuration that comes, until it is dropped.
+async fn lead(
+    options: &Apply,
+    settings: &mut Settings,
+    health: &Health,
+    past: &mut Past,
+) -> Result<std::convert::Infallible, Failure> {
+    let mut azure = Azure::open(&options.target, settings)?;
     let mut pace = FollowOptions::default();
     pace.resync = Duration::from_secs(options.resync);
-    let (mut last, mut shown) = (None, Vec::new());
     loop {
         let (mut services, mut nodes, statuses) = sources(options)?;
         let mut told = Told {
             azure: &azure,
             state: options.target.state.as_deref(),
             format: options.format,
-            health: &health,
+            health,
             statuses,
-            last: &mut last,
-            shown: &mut shown,
+            past,
         };
         let next: Settings = tokio::select! {
-            () = follow(&azure.executor, &mut *services, &mut *nodes, &pace, &mut told) => break,
-            next = inputs::changed(&options.inputs, &options.members, &settings) => next,
-            () = stop.asked() => break,
+            () = follow(&azure.executor, &mut *services, &mut *nodes, &pace, &mut told) => continue,
+            next = inputs::changed(&options.inputs, &options.members, settings) => next,
         };
         match Azure::open(&options.target, &next) {
             Ok(mut opened) => {
@@ -92,9 +135,8 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
                 tracing::error!(%failure, "the configuration has changed and cannot be used; the last one stays in force");
             }
         }
-        settings = next;
+        *settings = next;
     }
-    Ok(last.unwrap_or(Found::Good))
 }
 
 type Sources = (
@@ -115,7 +157,7 @@ fn sources(options: &Apply) -> Result<Sources, Failure> {
         return Ok((services, nodes, Some(statuses)));
     }
     let (services, nodes) = inputs::files(&options.inputs, &options.members)?;
-    Ok((Box::new(services), Box::new(nodes), None))
+    Ok((services, nodes, None))
 }
 
 /// Prints what came of each reconciliation, keeps the state, and has statuses written.
@@ -125,9 +167,7 @@ struct Told<'a> {
     format: Format,
     health: &'a Health,
     statuses: Option<Box<dyn Observer>>,
-    last: &'a mut Option<Found>,
-    /// The lines that were printed the last time.
-    shown: &'a mut Vec<String>,
+    past: &'a mut Past,
 }
 
 impl Told<'_> {
@@ -144,13 +184,13 @@ impl Told<'_> {
         };
         // What was said the last time and still holds is no news, but for writes.
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        let is_news = |line: &&String| line.contains("written:") || !self.shown.contains(line);
+        let is_news = |line: &&String| line.contains("written:") || !self.past.shown.contains(line);
         let news: String = lines
             .iter()
             .filter(is_news)
             .map(|line| format!("{line}\n"))
             .collect();
-        *self.shown = lines;
+        self.past.shown = lines;
         news
     }
 }
@@ -164,7 +204,7 @@ impl Observer for Told<'_> {
             tracing::error!(%failure, "the state is not kept");
         }
         self.health.note(result);
-        *self.last = Some(result.as_ref().map_or(Found::Bad, found));
+        self.past.last = Some(result.as_ref().map_or(Found::Bad, found));
         match &mut self.statuses {
             Some(statuses) => statuses.reconciled(result).await,
             None => true,

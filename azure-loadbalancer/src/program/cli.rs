@@ -61,6 +61,24 @@ pub(super) struct Apply {
     /// Put Kubernetes' finalizer on services, so that one that is deleted is gone only when nothing is left of it
     #[arg(long, requires = "watch", requires = "kubernetes")]
     pub(super) finalizer: bool,
+    /// Write only while this program holds a lease of the API server, and stand by otherwise
+    #[arg(long, requires = "watch", requires = "kubernetes")]
+    pub(super) leader_elect: bool,
+    /// The lease. Default: `azure-loadbalancer` in the namespace of the pod, or in `default`
+    #[arg(long, value_name = "NAMESPACE/NAME", requires = "leader_elect")]
+    pub(super) lease: Option<String>,
+    /// After how many seconds without a renewal others take the lease
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, requires = "leader_elect", value_parser = clap::value_parser!(u64).range(3..=3_600))]
+    pub(super) lease_duration: u64,
+    /// Write only while this program has the lock of this file, and stand by otherwise: for several programs on one machine without
+    /// Kubernetes
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "watch",
+        conflicts_with = "leader_elect"
+    )]
+    pub(super) leader_lock: Option<PathBuf>,
     /// How to print; with --watch JSON is one document a line
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
@@ -79,10 +97,11 @@ pub(super) struct Orphans {
 
 #[derive(Debug, Args)]
 pub(super) struct Inputs {
-    /// What is the same for all services, as JSON; an `azure.json` of Kubernetes will do
+    /// What is the same for all services, as JSON or YAML; an `azure.json` of Kubernetes will do
     #[arg(long, value_name = "FILE")]
     pub(super) config: PathBuf,
-    /// The services, as `kubectl get services -A -o json` writes them: all of them, since what belongs to others has no owner
+    /// The services, as `kubectl get services -A -o json` or `-o yaml` writes them: all of them, since what belongs to others has
+    /// no owner
     #[arg(long, value_name = "FILE", required_unless_present = "kubernetes")]
     pub(super) services: Option<PathBuf>,
     /// Services and nodes of a Kubernetes API server in place of files: `in-cluster` for the one of the pod that this runs in, or
@@ -93,14 +112,22 @@ pub(super) struct Inputs {
 
 #[derive(Debug, Args)]
 pub(super) struct Members {
-    /// The nodes, as `kubectl get nodes -o json` writes them: the members of the pools
+    /// The nodes, as `kubectl get nodes -o json` or `-o yaml` writes them: the members of the pools
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present = "kubernetes",
+        required_unless_present_any = ["kubernetes", "nodes_from"],
         conflicts_with = "kubernetes"
     )]
     pub(super) nodes: Option<PathBuf>,
+    /// Nodes of a cluster that is discovered, in place of a file: JSON or YAML with a section `SerfDiscovery`, `ConsulDiscovery` or
+    /// `ServiceFabricDiscovery`, as a gateway has it
+    #[arg(long, value_name = "FILE", requires = "nodes_cluster", conflicts_with_all = ["kubernetes", "nodes"])]
+    pub(super) nodes_from: Option<PathBuf>,
+    /// Which of its clusters: `service:proxy` of Serf, `proxy` of Consul, `fabric:/App/Proxy` of Service Fabric. Its destinations are
+    /// the nodes
+    #[arg(long, value_name = "ID", requires = "nodes_from")]
+    pub(super) nodes_cluster: Option<String>,
     /// Remove what belongs to none of the services, public addresses among it, which do not come back. Without it, what is there
     /// stays, unless the configuration says `"orphans": "remove"`
     #[arg(long)]

@@ -46,6 +46,18 @@ struct Counts {
     at: Option<Instant>,
     /// When the last one ended that could read what is there.
     read_at: Option<Instant>,
+    /// Whether this program writes, where one of several does.
+    standing: Option<Standing>,
+    /// How often it has begun to.
+    terms: u64,
+}
+
+/// Whether a program writes that may be one of several.
+#[derive(Debug)]
+enum Standing {
+    Leading,
+    /// Another one does, as far as that is known.
+    By(String),
 }
 
 impl Health {
@@ -68,6 +80,33 @@ impl Health {
         counts.orphans = report.orphans.iter().filter(|one| !one.removed).count();
         counts.warnings = report.warnings.len();
         counts.read_at = counts.at;
+    }
+
+    /// Notes that this program writes.
+    pub(super) fn lead(&self) {
+        let mut counts = self.0.lock();
+        counts.standing = Some(Standing::Leading);
+        counts.terms += 1;
+    }
+
+    /// Notes that another one does; an empty name: nobody knows which.
+    pub(super) fn stand_by(&self, holder: &str) {
+        self.0.lock().standing = Some(Standing::By(holder.to_owned()));
+    }
+
+    /// Whether whoever asks for readiness may go on, and why. A program that stands by is ready: what replaces a leader must not
+    /// wait for the leader to go.
+    fn readiness(&self) -> Result<String, &'static str> {
+        let counts = self.0.lock();
+        match (&counts.standing, counts.read_at) {
+            (Some(Standing::By(holder)), _) if holder.is_empty() => {
+                Ok("ok, standing by; nobody is known to lead\n".to_owned())
+            }
+            (Some(Standing::By(holder)), _) => Ok(format!("ok, standing by; leading: {holder}\n")),
+            (Some(Standing::Leading), Some(_)) => Ok("ok, leading\n".to_owned()),
+            (None, Some(_)) => Ok("ok\n".to_owned()),
+            (_, None) => Err("nothing has been reconciled yet\n"),
+        }
     }
 
     fn metrics(&self) -> String {
@@ -151,6 +190,22 @@ impl Health {
             "The time since a reconciliation ended that could read what is there.",
             age(counts.read_at),
         );
+        let is_leading = |standing: &Standing| matches!(standing, Standing::Leading);
+        metric(
+            "leader",
+            "gauge",
+            "Whether this program writes, where one of several does.",
+            counts
+                .standing
+                .as_ref()
+                .map(|one| f64::from(u8::from(is_leading(one)))),
+        );
+        metric(
+            "terms_total",
+            "counter",
+            "How often this program has begun to write, where one of several does.",
+            counts.standing.as_ref().map(|_| counts.terms as f64),
+        );
         text
     }
 
@@ -162,11 +217,10 @@ impl Health {
                 "only GET and HEAD\n".to_owned(),
             ),
             "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
-            "/readyz" if self.0.lock().read_at.is_some() => (StatusCode::OK, "ok\n".to_owned()),
-            "/readyz" => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "nothing has been reconciled yet\n".to_owned(),
-            ),
+            "/readyz" => match self.readiness() {
+                Ok(text) => (StatusCode::OK, text),
+                Err(text) => (StatusCode::SERVICE_UNAVAILABLE, text.to_owned()),
+            },
             "/metrics" => (StatusCode::OK, self.metrics()),
             _ => (
                 StatusCode::NOT_FOUND,
@@ -236,5 +290,39 @@ async fn accept(listener: TcpListener, health: Arc<Health>) {
             let _ = tokio::time::timeout(WHOLE, connection).await;
             drop(place);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readiness_and_metrics_tell_who_leads() {
+        let health = Health::default();
+        let ready = |health: &Health| health.answer(&Method::GET, "/readyz");
+        assert_eq!(ready(&health).0, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!health.metrics().contains("_leader"), "it is alone");
+        health.stand_by("pod-1");
+        let (status, text) = ready(&health);
+        assert_eq!(
+            (status, &*text),
+            (StatusCode::OK, "ok, standing by; leading: pod-1\n")
+        );
+        assert!(health.metrics().contains("\nazure_loadbalancer_leader 0\n"));
+        health.lead();
+        // Whoever leads is ready once it has done something.
+        assert_eq!(ready(&health).0, StatusCode::SERVICE_UNAVAILABLE);
+        health.note(&Ok(Reconciled::default()));
+        assert_eq!(ready(&health), (StatusCode::OK, "ok, leading\n".to_owned()));
+        let metrics = health.metrics();
+        assert!(
+            metrics.contains("\nazure_loadbalancer_leader 1\n"),
+            "{metrics}"
+        );
+        assert!(
+            metrics.contains("\nazure_loadbalancer_terms_total 1\n"),
+            "{metrics}"
+        );
     }
 }

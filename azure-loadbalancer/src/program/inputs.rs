@@ -6,12 +6,14 @@ use azure_loadbalancer::arm::{ReqwestTransport, RetryPolicy};
 use azure_loadbalancer::config::{LeftAddresses, OrphanPolicy};
 use azure_loadbalancer::sources::kubernetes::{KubernetesClient, KubernetesError};
 use azure_loadbalancer::sources::{FileSource, FromDocument, Source, read_documents};
+use azure_loadbalancer::text::{Documents, Misread, read_value};
 use azure_loadbalancer::{Config, Node, Service};
 use program_kit::{Failure, read};
 use serde_json::Value;
 
 use super::cli::{Inputs, Members};
 use super::identity::FileIdentity;
+use super::nodes_from::NodesFrom;
 
 /// What is wanted.
 pub(super) struct Wanted {
@@ -35,11 +37,18 @@ impl Wanted {
                 },
             });
         }
-        let nodes = members.and_then(|members| members.nodes.as_deref());
+        let services = inputs.services.as_deref().map_or_else(none, documents)?;
+        let nodes = match members {
+            None => Vec::new(),
+            Some(members) => match NodesFrom::of(members)? {
+                Some(source) => source.once().await?,
+                None => members.nodes.as_deref().map_or_else(none, documents)?,
+            },
+        };
         Ok(Self {
             settings,
-            services: inputs.services.as_deref().map_or_else(none, documents)?,
-            nodes: nodes.map_or_else(none, documents)?,
+            services,
+            nodes,
         })
     }
 }
@@ -85,15 +94,18 @@ pub(super) fn kubernetes(
         .map_err(|error| Failure::from_error(&error))
 }
 
-/// Files that are followed.
-pub(super) fn files(
-    inputs: &Inputs,
-    members: &Members,
-) -> Result<(FileSource<Service>, FileSource<Node>), Failure> {
-    match (&inputs.services, &members.nodes) {
-        (Some(services), Some(nodes)) => Ok((FileSource::new(services), FileSource::new(nodes))),
-        _ => Err(Failure::new("--services and --nodes are missing")),
-    }
+/// The sources of services and of nodes.
+pub(super) type Followed = (Box<dyn Source<Service>>, Box<dyn Source<Node>>);
+
+/// Files that are followed, and a cluster that is discovered.
+pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Followed, Failure> {
+    let missing = || Failure::new("--services and --nodes are missing");
+    let services = inputs.services.as_ref().ok_or_else(missing)?;
+    let nodes: Box<dyn Source<Node>> = match NodesFrom::of(members)? {
+        Some(source) => source.follow()?,
+        None => Box::new(FileSource::new(members.nodes.as_ref().ok_or_else(missing)?)),
+    };
+    Ok((Box::new(FileSource::new(services)), nodes))
 }
 
 /// What the configuration says.
@@ -135,20 +147,44 @@ pub(super) async fn changed(inputs: &Inputs, members: &Members, now: &Settings) 
 
 fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Settings, Failure> {
     let path = inputs.config.as_path();
-    // Editors of Windows write a mark in front.
-    let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let fail = |error: &dyn Error| Failure::new(format!("{}: {error}", path.display()));
-    let unreadable = |error: serde_json::Error| {
-        let hint = "`azure-loadbalancer schema` prints what it may have";
-        Failure::new(format!("{}: {error}; {hint}", path.display()))
+    let file = path.display();
+    let documents = Documents::read(&text);
+    let documents =
+        documents.map_err(|error| Failure::new(format!("{file}: {error}; {SCHEMA_HINT}")))?;
+    let [written] = documents.all() else {
+        let count = documents.all().len();
+        return Err(Failure::new(format!(
+            "{file}: a configuration is one document, and this is {count}"
+        )));
     };
-    let mut config: Config = serde_json::from_str(plain).map_err(unreadable)?;
-    let written: Value = serde_json::from_str(plain).map_err(unreadable)?;
-    let identity: FileIdentity = serde_json::from_str(plain).map_err(unreadable)?;
-    for (key, known) in misspelt(&written) {
-        tracing::warn!(file = %path.display(), "{key:?} is ignored; is {known:?} meant?");
+    if !written.is_object() {
+        return Err(Failure::new(format!(
+            "{file}: a configuration is an object; {SCHEMA_HINT}"
+        )));
     }
-    config.validate().map_err(|error| fail(&error))?;
+    // Where it is, and what is wrong with it.
+    let placed = |path: &[String], what: String| {
+        let line = documents.line_of(0, path).filter(|_| !path.is_empty());
+        let line = line.map_or_else(String::new, |line| format!(":{line}"));
+        Failure::new(format!("{file}{line}: {what}"))
+    };
+    let misread = |error: Misread| {
+        let why = error.to_string();
+        // What concerns several keys at once names the one that it is about first.
+        let named = why.split_once(": ").map(|(key, _)| vec![key.to_owned()]);
+        let named =
+            named.filter(|named| error.path().is_empty() && written.get(&named[0]).is_some());
+        let path = named.unwrap_or_else(|| error.path().to_vec());
+        placed(&path, format!("{why}; {SCHEMA_HINT}"))
+    };
+    let mut config: Config = read_value(written).map_err(misread)?;
+    let identity: FileIdentity = read_value(written).map_err(misread)?;
+    for (key, known) in misspelt(written) {
+        tracing::warn!(%file, "{key:?} is ignored; is {known:?} meant?");
+    }
+    config
+        .validate()
+        .map_err(|error| placed(&[error.field.to_owned()], error.to_string()))?;
     // A file that is too short, or another cluster's API server than was meant, must not take everything down.
     if members.is_some_and(|members| members.remove_orphans) {
         config.orphans = OrphanPolicy::Remove;
@@ -206,6 +242,8 @@ const OF_KUBERNETES: [&str; 5] = [
     "disableOutboundSnat",
     "vmType",
 ];
+/// What to do about a configuration that cannot be read.
+const SCHEMA_HINT: &str = "`azure-loadbalancer schema` prints what it may have";
 /// How often the configuration is looked at.
 const RELOOK: Duration = Duration::from_secs(1);
 

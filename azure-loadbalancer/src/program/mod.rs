@@ -7,6 +7,8 @@ mod emulate;
 mod health;
 mod identity;
 mod inputs;
+mod leadership;
+mod nodes_from;
 mod orphans;
 mod plan;
 mod report;

@@ -1,10 +1,9 @@
-//! Files of Kubernetes documents, as `kubectl get -o json` writes them.
+//! Files of Kubernetes documents, as `kubectl get -o json` and `-o yaml` write them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -12,11 +11,10 @@ use super::readiness::node_now;
 use super::{RECHECK, Source, SourceError};
 use crate::node::{Node, NodeDocument, Readiness};
 use crate::service::Service;
+use crate::text::{Documents, MAX_BYTES, Misread, read_value};
 
 /// How often files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A cluster's services are a hundredth of this.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What can be read from a document.
 pub trait FromDocument: Sized + Send {
@@ -28,11 +26,11 @@ pub trait FromDocument: Sized + Send {
     /// # Errors
     ///
     /// What is wrong with it.
-    fn from_document(document: Value) -> Result<Self, serde_json::Error>;
+    fn from_document(document: &Value) -> Result<Self, Misread>;
 
     /// What stands for a document that cannot be read, so that it is neither forgotten nor in the way of others; nothing if there is
     /// no such thing.
-    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
+    fn unreadable(document: &Value, why: &str) -> Option<Self> {
         let _ = (document, why);
         None
     }
@@ -47,12 +45,12 @@ pub trait FromDocument: Sized + Send {
 impl FromDocument for Service {
     const KIND: &'static str = "Service";
 
-    fn from_document(document: Value) -> Result<Self, serde_json::Error> {
-        Self::deserialize(document)
+    fn from_document(document: &Value) -> Result<Self, Misread> {
+        read_value(document)
     }
 
-    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
-        Self::of_unreadable(document, &why.to_string())
+    fn unreadable(document: &Value, why: &str) -> Option<Self> {
+        Self::of_unreadable(document, why)
     }
 }
 
@@ -64,70 +62,48 @@ pub struct DocumentError {
     why: String,
 }
 
-/// Reads documents from a text: a list (`kind: List` or `…List`, with `items`), one document, or a JSON array of documents.
-/// Documents of another kind are passed over, but a text that has no others is refused: it is another file than was meant, and
-/// nothing at all would be taken for what is wanted.
+/// Reads documents from a text of JSON or, with feature `yaml`, of YAML: a list (`kind: List` or `…List`, with `items`), an array of
+/// documents, or documents one behind the other, each of which may be a list. Documents of another kind are passed over, but a text
+/// that has no others is refused: it is another file than was meant, and nothing at all would be taken for what is wanted.
 ///
 /// # Errors
 ///
-/// The text is not JSON, has only documents of other kinds, or a document of the wanted kind has no name. One that cannot be read
-/// otherwise is given with why ([`Service::unreadable`], [`Node::unreadable`]).
+/// The text cannot be read, is empty, has only documents of other kinds, or a document of the wanted kind has no name. One that
+/// cannot be read otherwise is given with why ([`Service::unreadable`], [`Node::unreadable`]).
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
     let whole = |why: String| DocumentError {
         place: "the whole text".to_owned(),
         why,
     };
-    let value: Value = serde_json::from_str(text).map_err(|error| {
+    let documents = Documents::read(text).map_err(|error| {
+        let kind = T::KIND.to_lowercase();
         whole(format!(
-            "it is not JSON: {error}; `kubectl get {}s -A -o json` writes it",
-            T::KIND.to_lowercase()
+            "{error}; `kubectl get {kind}s -A -o json` writes what is wanted"
         ))
     })?;
-    // Items of a typed list have no kind of their own.
-    let mut of_items = T::KIND.to_owned();
-    let mut stranger = None;
-    let documents = match value {
-        Value::Array(items) => items,
-        Value::Object(mut object) => match object.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => {
-                let kind = object
-                    .get("kind")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                if let Some(kind) = kind.strip_suffix("List").filter(|kind| !kind.is_empty()) {
-                    kind.clone_into(&mut of_items);
-                    stranger = (kind != T::KIND).then(|| kind.to_owned());
-                }
-                items
-            }
-            Some(_) => return Err(whole("`items` is not a list".to_owned())),
-            None => vec![Value::Object(object)],
-        },
-        _ => {
-            return Err(whole(
-                "it is neither a document nor a list of documents".to_owned(),
-            ));
-        }
-    };
     let mut found = Vec::new();
-    for (index, document) in documents.into_iter().enumerate() {
-        let kind = document["kind"].as_str().unwrap_or(&of_items);
-        if kind != T::KIND {
-            stranger.get_or_insert_with(|| kind.to_owned());
-            continue;
+    let mut stranger = None;
+    for (index, document) in documents.all().iter().enumerate() {
+        let items = Items::of::<T>(document).map_err(|why| match documents.all().len() {
+            1 => whole(why),
+            _ => whole(format!("document {}: {why}", index + 1)),
+        })?;
+        if items.kind != T::KIND {
+            stranger.get_or_insert_with(|| items.kind.to_owned());
         }
-        let name = document["metadata"]["name"]
-            .as_str()
-            .unwrap_or("without a name")
-            .to_owned();
-        let place = format!("item {index} ({} {name})", T::KIND);
-        // What cannot be read keeps what it has, and is in nobody's way.
-        let read = T::from_document(document.clone())
-            .or_else(|error| T::unreadable(&document, &error).ok_or(error));
-        found.push(read.map_err(|error| DocumentError {
-            place,
-            why: error.to_string(),
-        })?);
+        for (position, item) in items.all.iter().enumerate() {
+            let kind = item["kind"].as_str().unwrap_or(items.kind);
+            if kind != T::KIND {
+                stranger.get_or_insert_with(|| kind.to_owned());
+                continue;
+            }
+            let at = Place {
+                documents: &documents,
+                index,
+                path: items.path_of(position),
+            };
+            found.push(at.read(item)?);
+        }
     }
     if let (true, Some(stranger)) = (found.is_empty(), stranger) {
         let kind: String = stranger.chars().take(60).collect();
@@ -137,6 +113,83 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
         )));
     }
     Ok(found)
+}
+
+/// What is in a document.
+struct Items<'d> {
+    all: &'d [Value],
+    /// The kind of those that say none: items of a typed list have no kind of their own.
+    kind: &'d str,
+    /// Where the list is.
+    below: Option<&'static str>,
+    is_list: bool,
+}
+
+impl<'d> Items<'d> {
+    fn of<T: FromDocument>(document: &'d Value) -> Result<Self, String> {
+        let items = |all, kind, below, is_list| Items {
+            all,
+            kind,
+            below,
+            is_list,
+        };
+        match document {
+            Value::Array(all) => Ok(items(all, T::KIND, None, true)),
+            Value::Object(object) => match object.get("items") {
+                Some(Value::Array(all)) => {
+                    let kind = object.get("kind").and_then(Value::as_str);
+                    let kind = kind.and_then(|kind| kind.strip_suffix("List"));
+                    let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or(T::KIND);
+                    Ok(items(all, kind, Some("items"), true))
+                }
+                Some(_) => Err("`items` is not a list".to_owned()),
+                None => Ok(items(std::slice::from_ref(document), T::KIND, None, false)),
+            },
+            _ => Err("it is neither a document nor a list of documents".to_owned()),
+        }
+    }
+
+    fn path_of(&self, position: usize) -> Vec<String> {
+        let position = self.is_list.then(|| position.to_string());
+        self.below
+            .map(str::to_owned)
+            .into_iter()
+            .chain(position)
+            .collect()
+    }
+}
+
+/// Where an item is.
+struct Place<'d> {
+    documents: &'d Documents<'d>,
+    index: usize,
+    path: Vec<String>,
+}
+
+impl Place<'_> {
+    fn read<T: FromDocument>(self, item: &Value) -> Result<T, DocumentError> {
+        let error = match T::from_document(item) {
+            Ok(read) => return Ok(read),
+            Err(error) => error,
+        };
+        let path: Vec<_> = self.path.iter().chain(error.path()).cloned().collect();
+        let mut why = error.to_string();
+        if let Some(line) = self.documents.line_of(self.index, &path) {
+            why = format!("{why} (line {line})");
+        }
+        // What cannot be read keeps what it has, and is in nobody's way.
+        T::unreadable(item, &why).ok_or_else(|| {
+            let name = item["metadata"]["name"]
+                .as_str()
+                .unwrap_or("without a name");
+            let position = self.path.last().map_or_else(
+                || format!("document {}", self.index + 1),
+                |position| format!("item {position}"),
+            );
+            let place = format!("{position} ({} {name})", T::KIND);
+            DocumentError { place, why }
+        })
+    }
 }
 
 /// A file of services or nodes that is read again when it changes. It is looked at every second, so it may be replaced, and it
@@ -220,12 +273,12 @@ fn read(path: &Path) -> std::io::Result<String> {
 impl FromDocument for Node {
     const KIND: &'static str = "Node";
 
-    fn from_document(document: Value) -> Result<Self, serde_json::Error> {
-        NodeDocument::deserialize(document).map(node_now)
+    fn from_document(document: &Value) -> Result<Self, Misread> {
+        read_value::<NodeDocument>(document).map(node_now)
     }
 
-    fn unreadable(document: &Value, why: &serde_json::Error) -> Option<Self> {
-        Self::of_unreadable(document, &why.to_string())
+    fn unreadable(document: &Value, why: &str) -> Option<Self> {
+        Self::of_unreadable(document, why)
     }
 
     fn is_settled(&self) -> bool {
@@ -281,7 +334,8 @@ mod tests {
                 "none of kind Service",
             ),
             (r#"{"kind":"NodeList","items":[]}"#, "none of kind Service"),
-            ("", "not JSON"),
+            ("", "it has no document"),
+            ("{", "not JSON"),
             ("3", "neither a document nor a list"),
             (r#"{"items":3}"#, "`items` is not a list"),
             (
@@ -300,6 +354,57 @@ mod tests {
         let services: Vec<Service> = read_documents(text).unwrap();
         assert_eq!(names(&services), ["bad", "web"]);
         assert!(services[0].unreadable.is_some() && services[1].unreadable.is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_document_has_its_path() {
+        let text = r#"{"kind":"List","items":[{"kind":"Service","metadata":{"name":"web"},
+            "spec":{"ports":[{"port":80},{"port":70000}]}}]}"#;
+        let services: Vec<Service> = read_documents(text).unwrap();
+        let why = services[0].unreadable.as_deref().unwrap_or_default();
+        let expected =
+            "spec.ports[1].port: invalid value: integer `70000`, expected a number from 0 to 65535";
+        assert!(why.starts_with(expected), "{why}");
+        assert_eq!(why.ends_with("(line 2)"), cfg!(feature = "yaml"), "{why}");
+    }
+
+    #[cfg(feature = "yaml")]
+    #[test]
+    fn documents_of_yaml_are_read_as_those_of_json() {
+        let text = "\u{feff}# by hand\n---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\n\
+            spec:\n  type: LoadBalancer\n  ports:\n  - port: 80\n    nodePort: 30080\n---\n---\n\
+            kind: Node\nmetadata: {name: n}\n---\nkind: ServiceList\nitems:\n- metadata:\n    name: b\n    annotations:\n      x: true\n";
+        let services: Vec<Service> = read_documents(text).unwrap();
+        assert_eq!(names(&services), ["web", "b"]);
+        assert_eq!(services[0].ports[0].node_port, Some(30_080));
+        let why = services[1].unreadable.as_deref().unwrap_or_default();
+        let expected =
+            "metadata.annotations.x: invalid type: boolean `true`, expected a text (line 21)";
+        assert_eq!(why, expected);
+        let nodes: Vec<Node> = read_documents(text).unwrap();
+        assert_eq!(nodes.len(), 1);
+        for (text, expected) in [
+            (
+                "kind: Service\nmetadata: {}\n",
+                "document 1 (Service without a name): metadata: missing field `name` (line 2)",
+            ),
+            (
+                "kind: Pod\n---\nkind: Node\n",
+                "documents of kind \"Pod\" and none of kind Service",
+            ),
+            (
+                "- kind: Service\n---\njust text\n",
+                "item 0 (Service without a name)",
+            ),
+            (
+                "kind: List\nitems: []\n---\njust text\n",
+                "document 2: it is neither a document nor a list",
+            ),
+            ("a: [\n", "it is not YAML"),
+        ] {
+            let error = read_documents::<Service>(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
     }
 
     #[tokio::test]

@@ -25,6 +25,8 @@ async fn the_page_shows_what_happens_by_day_by_night_and_on_a_phone() {
         "127.0.0.1:0",
         "--cluster",
         "127.0.0.1:0",
+        "--speed",
+        "2",
     ]));
     demo.wait_for_output("Ctrl-C stops").await;
     let screen = demo.output();

@@ -309,6 +309,9 @@ impl Drop for DiscoveryProvider {
     }
 }
 
+/// The wait after a round in which validators took all the time, so that some services have never been validated.
+const CATCH_UP: Duration = Duration::from_secs(1);
+
 /// Round after round.
 async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     if worker.restore().await.is_none() {
@@ -347,6 +350,8 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
                 let wait = schedule.after_success();
                 let recheck = options.confirm_removal.filter(|_| removal_pending);
                 let wait = recheck.map_or(wait, |rule| wait.min(rule.recheck));
+                let behind = worker.validation.is_behind();
+                let wait = if behind { wait.min(CATCH_UP) } else { wait };
                 (wait, true, Duration::ZERO)
             }
             // Who is back says so. But a source that fails and says "changed" all the time must not defeat the

@@ -17,7 +17,7 @@ pub struct RunnerOptions {
     pub discover_timeout: Duration,
     /// How long the validators of one service may take together. 10 s. A service that was not validated by then is
     /// quarantined. Several services are validated at the same time; all of a round take no longer than five times
-    /// this, and those whose turn did not come are the first in the next round.
+    /// this, and those whose turn did not come are the first in the next round, which begins after a second.
     pub validate_timeout: Duration,
     /// How long what follows a round may take: one call of [`published`](crate::Discoverer::published), which is dropped
     /// then, and keeping the configuration on disk. 10 s.

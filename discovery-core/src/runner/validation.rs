@@ -41,9 +41,55 @@ pub(super) struct Validation {
     source: Arc<str>,
     validators: Arc<[Arc<dyn ConfigValidator>]>,
     limit: Duration,
+    /// Whose turn it is with what services say.
+    said: Turns,
+    /// Whose turn it is with last good rules and current destinations.
+    fallen_back: Turns,
+}
+
+/// Whose turn it is.
+struct Turns {
     /// Services that could not be validated: the round that tried last, or [`NEVER_REACHED`].
     tried: HashMap<Arc<str>, u64>,
     round: u64,
+}
+
+impl Turns {
+    fn new() -> Self {
+        Self {
+            tried: HashMap::new(),
+            round: NEW,
+        }
+    }
+
+    /// The positions of the questions in the order in which they are asked.
+    fn order(&self, questions: &[Question]) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..questions.len()).collect();
+        order.sort_by_key(|&position| {
+            let tried = self.tried.get(&questions[position].service);
+            tried.copied().unwrap_or(NEW)
+        });
+        order
+    }
+
+    /// Notes who was reached. `None`: the turn of a service did not come.
+    fn settle(&mut self, questions: Vec<Question>, verdicts: Vec<Option<Verdict>>) -> Vec<Verdict> {
+        let before = std::mem::take(&mut self.tried);
+        self.round += 1;
+        let answer = |(verdict, question): (Option<Verdict>, Question)| {
+            let (tried, verdict) = match verdict {
+                Some(verdict) if verdict.answered => return verdict,
+                Some(verdict) => (self.round, verdict),
+                None => {
+                    let tried = before.get(&question.service).copied();
+                    (tried.unwrap_or(NEVER_REACHED), Verdict::missing())
+                }
+            };
+            self.tried.insert(question.service, tried);
+            verdict
+        };
+        verdicts.into_iter().zip(questions).map(answer).collect()
+    }
 }
 
 impl Validation {
@@ -56,51 +102,58 @@ impl Validation {
             source,
             validators: validators.into(),
             limit,
-            tried: HashMap::new(),
-            round: NEW,
+            said: Turns::new(),
+            fallen_back: Turns::new(),
         }
+    }
+
+    /// Whether the turn of a service has never come, so that the next round should not wait for its interval.
+    pub(super) fn is_behind(&self) -> bool {
+        let turns = [&self.said, &self.fallen_back].into_iter();
+        let mut tried = turns.flat_map(|turns| turns.tried.values());
+        tried.any(|&tried| tried == NEVER_REACHED)
     }
 
     /// The verdicts of a round, in the order of the questions. A service whose validators hang costs itself its
     /// verdict, and no other service.
     pub(super) async fn round(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
-        self.ask(questions, self.limit.saturating_mul(ROUND_LIMITS))
-            .await
+        let order = self.said.order(&questions);
+        let limit = self.limit.saturating_mul(ROUND_LIMITS);
+        let verdicts = self.ask(&questions, order, limit).await;
+        self.said.settle(questions, verdicts)
     }
 
-    /// The verdicts on last good rules with current destinations. Whose turn it is in the next round stays as it was.
+    /// The verdicts on last good rules with current destinations. These have turns of their own: services that are
+    /// described wrongly have none in a round, and each of these must come to its destinations.
     pub(super) async fn fallbacks(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
-        let tried = self.tried.clone();
-        let verdicts = self.ask(questions, self.limit).await;
-        self.tried = tried;
-        verdicts
+        let order = self.fallen_back.order(&questions);
+        let verdicts = self.ask(&questions, order, self.limit).await;
+        self.fallen_back.settle(questions, verdicts)
     }
 
     /// The verdicts on what was kept, which nothing should have to wait for.
     pub(super) async fn kept(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
-        let verdicts = self.ask(questions, self.limit).await;
-        self.tried.clear();
-        verdicts
+        let order = (0..questions.len()).collect();
+        let verdicts = self.ask(&questions, order, self.limit).await;
+        Turns::new().settle(questions, verdicts)
     }
 
-    async fn ask(&mut self, questions: Vec<Question>, limit: Duration) -> Vec<Verdict> {
+    /// Asks about the questions at these positions, one after the other. `None`: the time was over before.
+    async fn ask(
+        &self,
+        questions: &[Question],
+        order: Vec<usize>,
+        limit: Duration,
+    ) -> Vec<Option<Verdict>> {
         if self.validators.is_empty() {
-            let content = || Verdict {
+            let content = |_: &Question| Verdict {
                 problems: Problems::new(),
                 answered: true,
             };
-            return questions.iter().map(|_| content()).collect();
+            return questions.iter().map(content).map(Some).collect();
         }
-        let mut order: Vec<usize> = (0..questions.len()).collect();
-        order.sort_by_key(|&position| {
-            let tried = self.tried.get(&questions[position].service);
-            tried.copied().unwrap_or(NEW)
-        });
-        let before = std::mem::take(&mut self.tried);
-        self.round += 1;
-
-        let deadline = Instant::now() + limit;
         let mut verdicts: Vec<Option<Verdict>> = questions.iter().map(|_| None).collect();
+        let deadline = Instant::now() + limit;
         let mut waiting = order.into_iter();
         // What is under way when this is dropped is dropped with it.
         let mut running = JoinSet::new();
@@ -124,19 +177,7 @@ impl Validation {
                 verdicts[position] = Some(verdict);
             }
         }
-        let answer = |(verdict, question): (Option<Verdict>, Question)| {
-            let (tried, verdict) = match verdict {
-                Some(verdict) if verdict.answered => return verdict,
-                Some(verdict) => (self.round, verdict),
-                None => {
-                    let tried = before.get(&question.service).copied();
-                    (tried.unwrap_or(NEVER_REACHED), Verdict::missing())
-                }
-            };
-            self.tried.insert(question.service, tried);
-            verdict
-        };
-        verdicts.into_iter().zip(questions).map(answer).collect()
+        verdicts
     }
 
     fn verdict(

@@ -48,59 +48,77 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
             .map_err(|error| Failure::from_error(&error))?;
         sources.start(merge.provider(provider), options)
     };
-    // A predecessor serves everything meanwhile.
-    let early = predecessor.is_none() && !examined.settings.sources.is_empty();
-    let mut gateway = Gateway::start(&examined.settings, &mut inherited, early, sources).await?;
+    let has_sources = !examined.settings.sources.is_empty();
+    let started = Gateway::start(&examined.settings, &mut inherited, has_sources, sources);
+    let mut gateway = started.await?;
     gateway.reopen_logs_on(signals.reopen());
     // Of addresses that are listened on no more.
     drop(inherited);
-    if early {
-        gateway.serve()?;
-        say_listening(&gateway, &examined.settings);
-        say_admin(&gateway);
+    let ended = tokio::select! {
+        ended = serve(&mut gateway, files, &examined.settings, predecessor) => Some(ended),
+        () = signals.stop() => None,
+    };
+    service_manager::notify(Message::Stopping);
+    let (has_successor, failure) = match ended {
+        None => (false, None),
+        Some(Ok(())) => (true, None),
+        Some(Err(NotTaken { error, is_served })) => (is_served, Some(error)),
+    };
+    // Also when it could not take over: what it has accepted by then it answers.
+    drain(gateway, has_successor, &mut signals).await;
+    failure.map_or(Ok(()), Err)
+}
+
+/// Serves from when it is this instance's turn until a successor serves.
+///
+/// Cancel-safe.
+async fn serve(
+    gateway: &mut Gateway,
+    files: &Files,
+    settings: &Settings,
+    predecessor: Option<Predecessor>,
+) -> Result<(), NotTaken> {
+    let is_served = match &predecessor {
+        // It serves everything meanwhile, unless it ends.
+        Some(predecessor) => {
+            let confirmed = gateway.until_confirmed(predecessor).await;
+            confirmed.map_err(|error| NotTaken {
+                error: not_taken(&error),
+                is_served: true,
+            })?
+        }
+        None => false,
+    };
+    // What is in files is there at once.
+    let is_early = !is_served && !settings.sources.is_empty() && !gateway.is_ready();
+    if !is_early {
+        gateway.ready().await;
+    }
+    let mut offer = take_over(gateway, settings, predecessor).await?;
+    say_listening(gateway, settings);
+    say_admin(gateway);
+    if is_early {
         say(
             "until every source has given a configuration, other requests than those of known routes get 503",
         );
     }
-    let mut has_successor = false;
-    let mut failure = None;
-    tokio::select! {
-        state = gateway.until_ready(predecessor.as_ref()) => {
-            match take_over(&mut gateway, &examined.settings, predecessor).await {
-                Ok(mut offer) => {
-                    if !early {
-                        say_listening(&gateway, &examined.settings);
-                    }
-                    announce(&state);
-                    if !early {
-                        say_admin(&gateway);
-                    }
-                    say("stop with Ctrl-C; a second Ctrl-C stops at once");
-                    service_manager::notify(Message::Ready);
-                    let successor = async {
-                        match &mut offer {
-                            Some(offer) => offer.taken().await,
-                            None => std::future::pending().await,
-                        }
-                    };
-                    tokio::select! {
-                        () = signals.stop() => {}
-                        () = successor => has_successor = true,
-                        never = follow_settings(files, &examined.settings) => match never {},
-                    }
-                }
-                Err(NotTaken { error, is_served }) => {
-                    failure = Some(error);
-                    has_successor = is_served;
-                }
-            }
+    let work = async {
+        let state = gateway.ready().await;
+        announce(&state);
+        say("stop with Ctrl-C; a second Ctrl-C stops at once");
+        service_manager::notify(Message::Ready);
+        follow_settings(files, settings).await
+    };
+    let successor = async {
+        match &mut offer {
+            Some(offer) => offer.taken().await,
+            None => std::future::pending().await,
         }
-        () = signals.stop() => {}
+    };
+    tokio::select! {
+        never = work => match never {},
+        () = successor => Ok(()),
     }
-    service_manager::notify(Message::Stopping);
-    // Also when it could not take over: what it has accepted by then it answers.
-    drain(gateway, has_successor, &mut signals).await;
-    failure.map_or(Ok(()), Err)
 }
 
 /// Why this instance does not serve.

@@ -57,11 +57,24 @@ impl Predecessor {
         Ok(Some((Self { path, stream }, sockets)))
     }
 
-    /// Returns when it has ended, or has something to say although it was not asked: there is nothing to wait for any more.
+    /// Returns when it has ended.
     ///
     /// Cancel-safe.
-    pub(crate) async fn gone(&self) {
-        wire::wait_for_news(&self.stream).await;
+    ///
+    /// # Errors
+    ///
+    /// Another one has taken its place.
+    pub(crate) async fn gone(&self) -> Result<(), HandoverError> {
+        match wire::hear(&self.stream).await {
+            Err(_) => Ok(()),
+            Ok((wire::TAKEN, _)) => Err(self.outrun()),
+            Ok((other, _)) => Err(HandoverError::answer(&self.path, wire::unexpected(other))),
+        }
+    }
+
+    fn outrun(&self) -> HandoverError {
+        let path = self.path.clone();
+        HandoverError::Outrun { path }
     }
 
     /// Says that this instance serves, and returns when the other takes no more connections.
@@ -74,7 +87,7 @@ impl Predecessor {
         });
         match asked.await {
             Ok((wire::YOURS, _)) => Ok(()),
-            Ok((wire::TAKEN, _)) => Err(HandoverError::Outrun { path: self.path }),
+            Ok((wire::TAKEN, _)) => Err(self.outrun()),
             Ok((other, _)) => Err(HandoverError::answer(&self.path, wire::unexpected(other))),
             Err(error) => {
                 // It has ended meanwhile, which is what it was to do; its sockets live on here.

@@ -136,8 +136,22 @@ async fn a_predecessor_is_gone_when_it_has_ended_and_not_before() {
     assert!(early.await.is_err());
     waiting.abort();
     drop(waiting.await);
-    predecessor.gone().await;
+    predecessor.gone().await.unwrap();
     predecessor.replace().await.unwrap();
+}
+
+/// There is nothing to serve in its place.
+#[tokio::test]
+async fn a_predecessor_that_another_one_has_replaced_is_not_gone() {
+    let place = Place::new();
+    let (mut offer, _) = place.offer();
+    let waiting = tokio::spawn(async move { offer.taken().await });
+    let (slow, _sockets) = place.candidate().await;
+    let (quick, _more) = place.candidate().await;
+    quick.replace().await.unwrap();
+    waiting.await.unwrap();
+    let outrun = slow.gone().await.unwrap_err();
+    assert!(matches!(outrun, HandoverError::Outrun { .. }), "{outrun}");
 }
 
 #[tokio::test]

@@ -78,17 +78,6 @@ pub(super) async fn hear(stream: &UnixStream) -> io::Result<(u8, Option<OwnedFd>
     stream.async_io(Interest::READABLE, attempt).await
 }
 
-/// Returns when there is something to hear, or nobody any more to hear it from.
-pub(super) async fn wait_for_news(stream: &UnixStream) {
-    let look = || {
-        let mut byte = [0_u8];
-        rustix::net::recv(stream, &mut byte, RecvFlags::PEEK)?;
-        Ok(())
-    };
-    // Whatever is wrong shows when it is asked.
-    let _ = stream.async_io(Interest::READABLE, look).await;
-}
-
 /// Whether who is at the other end may have the sockets: whoever runs as the same user, or as root.
 pub(super) fn is_one_of_us(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();

@@ -186,6 +186,46 @@ async fn one_that_never_gets_ready_changes_nothing() {
     assert!(std::net::TcpListener::bind(place.proxy).is_ok());
 }
 
+/// Nobody else would serve.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_not_ready_serves_what_it_knows_when_the_first_one_dies() {
+    let origin = Origin::named("a");
+    let place = Place::new(&origin);
+    let mut running = place.start().await;
+    let nobody = format!(
+        r#""XdsDiscovery": {{ "Servers": ["http://127.0.0.1:{}"] }}, {}"#,
+        peers::free_port(),
+        route_to(&origin).replace("/{**rest}", "/known")
+    );
+    let waiting = ConfigFile::new(&place.config(&nobody));
+    let arguments = ["run", "--config", &waiting.argument()];
+    let mut waiting = start(&arguments, "taking over from the instance that runs").await;
+    let get = async |path: &str| {
+        let mut client = Connection::http1(place.proxy).await.expect("it listens");
+        client.get(path).await.expect("it answers")
+    };
+    assert_eq!(get("/unknown").await.text(), "a", "the first one serves");
+    running.kill().await;
+    waiting
+        .wait_for_output("other requests than those of known routes get 503")
+        .await;
+    eventually("the route of the file is served", async || {
+        get("/known").await.text() == "a"
+    })
+    .await;
+    let unknown = get("/unknown").await;
+    assert_eq!(unknown.status, 503);
+    assert_eq!(unknown.header("retry-after"), Some("5"));
+    let mut page = Connection::http1(place.admin).await.expect("it listens");
+    assert_eq!(page.get("/readyz").await.expect("it answers").status, 503);
+
+    // One that gets ready takes the place all the same.
+    let successor = place.start().await;
+    assert!(waiting.wait().await.success());
+    assert_eq!(get("/unknown").await.text(), "a");
+    assert!(!successor.output().contains("not needed"));
+}
+
 /// Only so many may wait to be ready, and it is said who they are.
 #[tokio::test(flavor = "multi_thread")]
 async fn those_that_hang_are_named_to_whom_they_lock_out() {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/` | a page for people |
 //! | `/healthz` | 200 while the process lives |
-//! | `/readyz` | 200 once every required source has had a valid configuration, else 503 and what is missing |
+//! | `/readyz` | 200 once every required source has had a valid configuration and the proxy serves it, else 503 and what is missing |
 //! | `/metrics` | Prometheus text |
 //! | `/api/v1/overview` | the state in one sentence, traffic, and the flow that the page draws |
 //! | `/api/v1/routes?filter=&limit=` | routes with their traffic |
@@ -48,6 +48,7 @@ use std::time::Instant;
 use discovery_core::Merged;
 use http::{Method, Request, StatusCode, header};
 
+use self::providers::Start;
 use self::query::Query;
 use self::respond::Answer;
 use crate::proxy::Proxy;
@@ -72,6 +73,8 @@ struct Inner {
     limits: Limits,
     dropped_lines: Vec<DroppedLines>,
     draining: AtomicBool,
+    /// The proxy has served what all required sources have given.
+    has_started: AtomicBool,
     /// Connections that were closed to make room.
     evicted: Arc<AtomicU64>,
 }
@@ -98,6 +101,7 @@ impl Admin {
                 limits: Limits::default(),
                 dropped_lines: Vec::new(),
                 draining: AtomicBool::new(false),
+                has_started: AtomicBool::new(false),
                 evicted: Arc::default(),
             },
         }
@@ -132,7 +136,8 @@ impl Admin {
 
 impl AdminBuilder {
     /// Shows where the configuration comes from: providers, problems, readiness. Without it the proxy counts as ready
-    /// and its configuration as handed over by the program.
+    /// and its configuration as handed over by the program. Once the merge is ready, its snapshots are to be those of the proxy,
+    /// unchanged: that one serves is how readiness is noticed.
     pub fn merged(mut self, merged: Arc<Merged>) -> Self {
         self.inner.merged = Some(merged);
         self
@@ -202,18 +207,11 @@ impl Inner {
             return Answer::text("not ready: stopping\n")
                 .with_status(StatusCode::SERVICE_UNAVAILABLE);
         }
-        let Some(merged) = &self.merged else {
-            return Answer::text("ready\n");
-        };
-        let state = merged.state();
-        if state.ready {
-            return Answer::text("ready\n");
+        match self.start() {
+            Start::Ready => Answer::text("ready\n"),
+            start => Answer::text(format!("not ready: {start}\n"))
+                .with_status(StatusCode::SERVICE_UNAVAILABLE),
         }
-        let missing = state.waiting_for.join(", ");
-        Answer::text(format!(
-            "not ready: no valid configuration yet from {missing}\n"
-        ))
-        .with_status(StatusCode::SERVICE_UNAVAILABLE)
     }
 
     fn metrics(&self) -> Answer {

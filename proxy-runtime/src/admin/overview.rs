@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::Inner;
 use super::cluster_list::{State, rate};
 use super::flow::{self, Flow};
+use super::providers::Start;
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
 
@@ -67,7 +68,7 @@ pub(super) fn of(admin: &Inner) -> Overview {
     let overview = admin.proxy.overview();
     let routes = admin.proxy.routes();
     let clusters = admin.proxy.clusters();
-    let (ready, waiting_for) = admin.readiness_of_sources();
+    let start = admin.start();
     let mut counts = count(&clusters);
     counts.routes = routes.len();
     counts.sources_in_part = admin.sources_in_part();
@@ -84,11 +85,11 @@ pub(super) fn of(admin: &Inner) -> Overview {
     let latency = overview.latency;
     let errors_of_clusters = clusters.iter().flat_map(|cluster| cluster.errors.values());
     let trouble = Trouble::of(&routes, &clusters);
-    let (state, sentence) = judge(&counts, &trouble, ready, &waiting_for);
+    let (state, sentence) = judge(&counts, &trouble, &start);
     Overview {
         state,
         sentence,
-        ready,
+        ready: start == Start::Ready,
         version: env!("CARGO_PKG_VERSION"),
         uptime: admin.started.elapsed().as_secs_f64(),
         generation: overview.generation,
@@ -210,18 +211,9 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Answers "is all well?" in a sentence: the worst thing first.
-fn judge(
-    counts: &Counts,
-    clusters: &Trouble,
-    ready: bool,
-    waiting_for: &[String],
-) -> (Verdict, String) {
-    if !ready {
-        let names = waiting_for.join(" and ");
-        return (
-            Verdict::Starting,
-            format!("Not ready: {names} has not given a valid configuration yet."),
-        );
+fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String) {
+    if *start != Start::Ready {
+        return (Verdict::Starting, format!("Not ready: {start}."));
     }
     let mut trouble = Vec::new();
     if !clusters.down.is_empty() {
@@ -313,7 +305,7 @@ mod tests {
             destinations: 3,
             ..Counts::default()
         };
-        let (verdict, sentence) = judge(&healthy, &Trouble::default(), true, &[]);
+        let (verdict, sentence) = judge(&healthy, &Trouble::default(), &Start::Ready);
         assert_eq!(verdict, Verdict::Ok);
         assert_eq!(
             sentence,
@@ -324,7 +316,7 @@ mod tests {
             warnings: 2,
             ..healthy
         };
-        let (verdict, sentence) = judge(&warned, &Trouble::default(), true, &[]);
+        let (verdict, sentence) = judge(&warned, &Trouble::default(), &Start::Ready);
         assert_eq!(verdict, Verdict::Ok);
         assert_eq!(
             sentence,
@@ -339,7 +331,7 @@ mod tests {
             refused: vec!["sealed".to_owned()],
             ..Trouble::default()
         };
-        let (verdict, sentence) = judge(&partial, &sealed, true, &[]);
+        let (verdict, sentence) = judge(&partial, &sealed, &Start::Ready);
         assert_eq!(verdict, Verdict::Degraded);
         assert_eq!(
             sentence,
@@ -357,14 +349,18 @@ mod tests {
             degraded: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
             ..Trouble::default()
         };
-        let (verdict, sentence) = judge(&ill, &trouble, true, &[]);
+        let (verdict, sentence) = judge(&ill, &trouble, &Start::Ready);
         assert_eq!(verdict, Verdict::Down);
         assert_eq!(
             sentence,
             "Down: orders; Partly down: a, b, c and 1 more; 1 mistake in the configuration."
         );
 
-        let (verdict, sentence) = judge(&ill, &trouble, false, &["consul".to_owned()]);
+        let (verdict, sentence) = judge(
+            &ill,
+            &trouble,
+            &Start::WaitingFor(vec!["consul".to_owned()]),
+        );
         assert_eq!(verdict, Verdict::Starting);
         assert!(sentence.contains("consul"));
     }

@@ -1,5 +1,8 @@
 //! Sources of the configuration, and what is wrong with what they say.
 
+use std::fmt;
+use std::sync::atomic::Ordering;
+
 use discovery_core::SourceState;
 use proxy_model::{ClusterId, Problem, RouteId};
 use serde::Serialize;
@@ -120,6 +123,31 @@ pub(super) fn problems(admin: &Inner) -> ProblemList {
     }
 }
 
+/// How far a proxy is on its way to serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// These required sources have given no valid configuration yet.
+    WaitingFor(Vec<String>),
+    /// They all have, and the proxy is about to serve it.
+    Publishing,
+    /// It serves.
+    Ready,
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WaitingFor(names) => {
+                write!(f, "no valid configuration yet from {}", names.join(", "))
+            }
+            Self::Publishing => {
+                f.write_str("the first configuration of all sources does not serve yet")
+            }
+            Self::Ready => f.write_str("ready"),
+        }
+    }
+}
+
 impl Inner {
     /// Every problem with the provider it belongs to: those of the sources, what this proxy does not honour, and what went wrong
     /// with requests.
@@ -172,14 +200,25 @@ impl Inner {
         reports.len()
     }
 
-    /// Whether every required source has given a valid configuration, and which have not.
-    pub(super) fn readiness_of_sources(&self) -> (bool, Vec<String>) {
+    /// How far the proxy is on its way to serve what all required sources have given. Once ready it stays ready.
+    pub(super) fn start(&self) -> Start {
         let Some(merged) = &self.merged else {
-            return (true, Vec::new());
+            return Start::Ready;
         };
+        if self.has_started.load(Ordering::Relaxed) {
+            return Start::Ready;
+        }
         let state = merged.state();
-        let waiting_for = state.waiting_for.iter().map(|name| name.to_string());
-        (state.ready, waiting_for.collect())
+        if !state.ready {
+            let names = state.waiting_for.iter().map(|name| name.to_string());
+            return Start::WaitingFor(names.collect());
+        }
+        // The proxy takes over a snapshot a moment after the merge has it.
+        if self.proxy.snapshot().revision() != state.snapshot.revision() {
+            return Start::Publishing;
+        }
+        self.has_started.store(true, Ordering::Relaxed);
+        Start::Ready
     }
 
     /// Which source a route comes from.

@@ -363,9 +363,51 @@ async fn readiness_follows_the_sources_and_the_drain() {
 
     let ready = admin().await;
     assert_eq!(ask(&ready, "/readyz").status(), 200);
+    assert_eq!(json(&ready, "/api/v1/overview")["ready"], true);
     ready.set_draining();
     assert_eq!(ask(&ready, "/readyz").status(), 503);
     assert_eq!(ask(&ready, "/healthz").status(), 200);
+}
+
+/// The merge has the configuration first, and its clients may ask at that moment.
+#[tokio::test]
+async fn ready_is_what_serves_and_stays_so() {
+    let late = StaticProvider::waiting("late");
+    let merged = Merge::new().provider(late.clone()).start();
+    let (proxy, driver) = Proxy::builder()
+        .snapshots(merged.snapshots())
+        .build()
+        .unwrap();
+    let merged = Arc::new(merged);
+    let admin = Admin::builder(proxy.clone())
+        .merged(Arc::clone(&merged))
+        .build();
+    late.update(ProxyConfig::from_json(CONFIG).unwrap());
+    merged.ready().await;
+    let response = ask(&admin, "/readyz");
+    assert_eq!(response.status(), 503, "nothing of it serves");
+    assert!(!String::from_utf8_lossy(response.body()).contains("late"));
+    let overview = json(&admin, "/api/v1/overview");
+    assert_eq!(
+        (&overview["state"], &overview["ready"]),
+        (&"starting".into(), &false.into())
+    );
+
+    let driver = tokio::spawn(driver);
+    let mut generations = proxy.generations();
+    while proxy.routes().is_empty() {
+        generations.changed().await.unwrap();
+    }
+    assert_eq!(ask(&admin, "/readyz").status(), 200);
+
+    // What comes later serves a moment later, and until then there is what was there before.
+    driver.abort();
+    let mut states = merged.subscribe();
+    late.update(ProxyConfig::from_json("{}").unwrap());
+    let is_empty = |state: &Arc<discovery_core::MergedState>| state.snapshot.routes().is_empty();
+    states.wait_for(is_empty).await.unwrap();
+    assert_eq!(ask(&admin, "/readyz").status(), 200);
+    assert_eq!(json(&admin, "/api/v1/overview")["ready"], true);
 }
 
 #[tokio::test]

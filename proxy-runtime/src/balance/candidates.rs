@@ -1,13 +1,15 @@
 //! What a policy may choose from.
 
 use std::fmt;
+use std::sync::Arc;
 
 use proxy_model::DestinationId;
 use proxy_model::compiled::{Cluster, Destination};
 use proxy_model::config::Metadata;
 
+use super::Random;
+use crate::live::{Available, ClusterLive, DestinationState};
 use crate::observe::DestinationMetrics;
-use crate::state::{Available, ClusterState};
 
 /// The destinations of one cluster that may be picked at the moment: healthy, of the right tier and zone, and not of
 /// weight 0. They are in the order of the configuration and counted from 0.
@@ -16,19 +18,25 @@ use crate::state::{Available, ClusterState};
 #[derive(Clone, Copy)]
 pub struct Candidates<'a> {
     cluster: &'a Cluster,
-    state: &'a ClusterState,
+    destinations: &'a [Arc<DestinationState>],
+    live: &'a ClusterLive,
+    random: &'a Random,
     available: &'a Available,
 }
 
 impl<'a> Candidates<'a> {
     pub(crate) fn new(
         cluster: &'a Cluster,
-        state: &'a ClusterState,
+        destinations: &'a [Arc<DestinationState>],
+        live: &'a ClusterLive,
+        random: &'a Random,
         available: &'a Available,
     ) -> Self {
         Self {
             cluster,
-            state,
+            destinations,
+            live,
+            random,
             available,
         }
     }
@@ -82,7 +90,7 @@ impl<'a> Candidates<'a> {
 
     fn metrics(&self, position: usize) -> &'a DestinationMetrics {
         let index = self.available.members()[position];
-        self.state.destination(index).metrics()
+        self.destinations[index.0 as usize].metrics()
     }
 
     /// Position of the one whose id comes first, ignoring case.
@@ -93,7 +101,7 @@ impl<'a> Candidates<'a> {
     /// The cluster's next turn: 0 for the first call, and one more for each call after it, whatever thread it comes
     /// from. Turns are kept when the configuration is reloaded. After the last `u64` comes 0.
     pub fn next_turn(&self) -> u64 {
-        self.state.live().next_turn()
+        self.live.next_turn()
     }
 
     /// The position whose turn it is at `turn`: each in order if weights are equal, else as often as its weight says,
@@ -121,7 +129,7 @@ impl<'a> Candidates<'a> {
 
     /// A random number below `bound`; 0 if `bound` is 0. Tests can have it seeded.
     pub fn random_below(&self, bound: u64) -> u64 {
-        self.state.context().random.below(bound)
+        self.random.below(bound)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The policies of YARP are here by their names, each with weights: [`PowerOfTwoChoices`] (what a cluster uses that
 //! names none), [`RoundRobin`], [`LeastRequests`], [`Random`](RandomChoice) and [`FirstAlphabetical`]. A program brings
 //! its own by implementing [`LoadBalancer`] and registering it with
-//! [`ProxyBuilder::balancer`](crate::ProxyBuilder::balancer).
+//! [`ProxyBuilder::balancer`](crate::build::ProxyBuilder::balancer).
 //!
 //! Requests in flight are counted per proxy, over all of its services, from the pick of the destination to the end of the
 //! response. At a busy destination (from 100 requests a second on) each worker of a
@@ -25,7 +25,6 @@ mod candidates;
 mod policies;
 mod random;
 mod registry;
-mod trial;
 
 pub use self::candidates::Candidates;
 pub use self::policies::{
@@ -33,7 +32,6 @@ pub use self::policies::{
 };
 pub(crate) use self::random::Random;
 pub(crate) use self::registry::{Balancer, Balancers};
-pub use self::trial::{Trial, TrialHead};
 use proxy_model::RequestHead;
 
 #[cfg(test)]

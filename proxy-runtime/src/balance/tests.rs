@@ -5,6 +5,7 @@ use proxy_model::DestinationId;
 use proxy_model::config::{ClusterConfig, DestinationConfig};
 
 use super::*;
+use crate::trial::Trial;
 
 /// A cluster of destinations d1, d2 … with these weights.
 fn weighted(weights: &[u32]) -> ClusterConfig {

@@ -2,17 +2,9 @@
 
 use proxy_model::compiled::{BodyLimit, Route};
 
-use crate::proxy::Shared;
-
-/// The most bytes of content that a request may have: its route says, else the proxy. `None`: as many as there are.
+/// The most bytes of content that a request may have: its route says, else the `proxy`. `None`: as many as there are.
 #[inline]
-pub(crate) fn body_limit(proxy: &Shared, route: &Route) -> Option<u64> {
-    body_limit_of(proxy.max_request_body(), route)
-}
-
-/// The same, where the proxy says this.
-#[inline]
-pub(crate) fn body_limit_of(proxy: Option<u64>, route: &Route) -> Option<u64> {
+pub(crate) fn body_limit(proxy: Option<u64>, route: &Route) -> Option<u64> {
     match route.body_limit() {
         BodyLimit::Server => proxy,
         BodyLimit::Unlimited => None,

@@ -9,11 +9,12 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, DestinationIndex};
 use tokio::time::Instant;
 
-use super::deadlines::within;
 use super::pick::pick_other;
-use super::retry::{Attempts, Failed, Verdict};
-use crate::forward::{ForwardError, ForwardErrorKind};
-use crate::state::{ClusterState, DestinationState, Picked};
+use crate::cluster::{ClusterState, Picked};
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::live::DestinationState;
+use crate::progress::within;
+use crate::retry::{Attempts, Failed, Verdict};
 use crate::upstream::{ConnectError, Lease, Protocols, UpstreamPool, Wanted, protocol};
 
 /// What a request needs to know to get a connection.

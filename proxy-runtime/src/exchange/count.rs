@@ -5,9 +5,9 @@ use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::forward::{ForwardErrorKind, Side};
+use crate::error::{ForwardErrorKind, Side};
+use crate::live::DestinationState;
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
-use crate::state::DestinationState;
 
 /// Where a request is counted, as far as it has got.
 pub(crate) trait Books {

@@ -4,19 +4,13 @@
 mod body_limit;
 mod connect;
 mod count;
-mod deadlines;
-mod end;
 #[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) mod grpc;
 mod pick;
-mod retry;
 
-pub(crate) use self::body_limit::{body_limit, body_limit_of};
+pub(crate) use self::body_limit::body_limit;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::connect::Next;
 pub(crate) use self::connect::{Ledger, Place};
 pub(crate) use self::count::{Books, Count};
-pub(crate) use self::deadlines::{Deadlines, after};
-pub(crate) use self::end::{End, Stage};
 pub(crate) use self::pick::pick;
-pub(crate) use self::retry::{Attempts, Came, Failed, Over, Sent};

@@ -6,10 +6,10 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, DestinationIndex};
 use tracing::error;
 
+use crate::cluster::{ClusterState, Picked};
 use crate::contain::{Panicked, contained_call};
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::observe::{LOG_PAUSE, targets};
-use crate::state::{ClusterState, Picked};
 
 /// The destination for a request to a cluster, whose state this is.
 ///

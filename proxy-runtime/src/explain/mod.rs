@@ -28,15 +28,28 @@ use self::partition::explained_partition;
 #[cfg(feature = "server")]
 pub use self::request::{Asked, request_from_text};
 use crate::connection::ConnectionInfo;
-use crate::exchange::body_limit_of;
-use crate::forward::{BodyKind, ForwardError, HttpHead, OutgoingHead, check_head};
+use crate::error::ForwardError;
+use crate::exchange::body_limit;
+use crate::forward::{BodyKind, OutgoingHead, check_head};
+use crate::head::HttpHead;
 use crate::health::Health;
-use crate::loop_guard::LoopGuard;
-use crate::state::{Assessment, Generation, Nowhere, RouteState, assess};
+use crate::live::{Assessment, assess};
+use crate::proxy::Proxy;
+use crate::state::{Generation, Nowhere, RouteState};
 use crate::support::refusal;
+use crate::transform::LoopGuard;
 
 #[cfg(test)]
 mod tests;
+
+impl Proxy {
+    /// What would happen to a request at this moment. Nothing is sent, no turn is taken.
+    pub fn explain(&self, request: &Parts, connection: ConnectionInfo) -> Explanation {
+        let generation = self.shared().load();
+        let limit = self.shared().max_request_body();
+        explain_live(&generation, limit, request, connection)
+    }
+}
 
 /// What would happen to a request.
 ///
@@ -297,7 +310,7 @@ fn explain_with(
             why: why.as_ref().map(ToString::to_string),
         })
         .collect();
-    let limit = body_limit_of(place.max_request_body, route);
+    let limit = body_limit(place.max_request_body, route);
     if let Err(error) = check_head(request, &head, cluster.upstream(), limit) {
         return explanation.rejecting(&error);
     }

@@ -9,7 +9,7 @@ use tracing::error;
 
 use super::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
 use crate::contain::contained_call;
-use crate::forward::{ForwardError, ForwardErrorKind};
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::observe::{LOG_PAUSE, targets};
 
 /// A filter and the name under which it was registered.

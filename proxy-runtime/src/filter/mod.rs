@@ -61,7 +61,6 @@
 
 mod chain;
 mod context;
-mod edits;
 mod fields;
 mod reply;
 mod request;
@@ -71,11 +70,10 @@ mod tests;
 
 pub(crate) use self::chain::{Filters, NamedFilter, Verdict};
 pub use self::context::FilterContext;
-pub(crate) use self::edits::HeadEdits;
-pub use self::edits::InvalidEdit;
 pub use self::reply::{Flow, Reply};
 pub use self::request::RequestEdit;
 pub use self::response::ResponseEdit;
+pub use crate::head::InvalidEdit;
 
 /// Sees the heads of a route's messages, and may change them or answer.
 ///

@@ -4,8 +4,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-use crate::ProxyBody;
-use crate::forward::headers;
+use crate::head::headers;
 
 /// What becomes of a request after a filter has seen it.
 #[derive(Clone, Debug)]
@@ -60,7 +59,7 @@ impl Reply {
         self
     }
 
-    pub(crate) fn into_response(self) -> Response<ProxyBody> {
+    pub(crate) fn into_response(self) -> Response<Bytes> {
         let Self {
             status,
             mut headers,
@@ -70,7 +69,7 @@ impl Reply {
         headers.remove(CONTENT_LENGTH);
         let is_bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let body = if is_bodiless { Bytes::new() } else { body };
-        let mut response = Response::new(ProxyBody::text(body));
+        let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response

@@ -5,9 +5,9 @@ use std::fmt;
 use http::{HeaderValue, Version};
 use proxy_model::RequestHead;
 
-use super::edits::{HeadEdits, InvalidEdit};
 use super::fields::Fields;
-use crate::forward::HttpHead;
+use crate::head::HttpHead;
+use crate::head::{HeadEdits, InvalidEdit};
 use crate::http1::{HeadTable, RawRequest, RequestView, Version as RawVersion};
 
 /// The head of a request as it was received, with the changes made so far.

@@ -4,9 +4,9 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::edits::{HeadEdits, InvalidEdit};
 use super::fields::Fields;
 use super::request::{all, values};
+use crate::head::{HeadEdits, InvalidEdit};
 use crate::http1::HeadTable;
 
 /// The head of a response as it was received, with the changes made so far.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use http::Request;
 
-use super::continuation::Continuation;
-use super::error::ForwardError;
-use super::outgoing_body::OutgoingBody;
 use super::request::{BodyKind, OutgoingHead};
-use crate::exchange::{Came, Failed, Over, Sent};
+use crate::error::ForwardError;
+use crate::progress::Continuation;
+use crate::progress::OutgoingBody;
+use crate::retry::{Came, Failed, Over, Sent};
 
 /// Why there is no response.
 pub(super) struct Failure {

@@ -19,24 +19,28 @@ use hyper::ext::ReasonPhrase;
 use proxy_model::compiled::{Destination, DestinationIndex};
 use tokio::time::Instant;
 
-use super::account::Account;
-use super::body::ProxyBody;
-use super::download::Download;
-use super::error::{ForwardError, ForwardErrorKind};
-use super::outgoing_body::OutgoingBody;
 use super::request::BodyKind;
-use super::response::TrailerRules;
 use super::send::{Prepared, Sending, broken};
-use super::shared_progress::SharedProgress;
 use super::spare::{self, Kind};
-use super::timeout::HeadTimer;
-use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
-use crate::engine::HeadPlan;
-use crate::engine::typed::{self, TypedRequest, response_head};
-use crate::exchange::{self, Attempts, End, Place};
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::exchange::Place;
+use crate::forward::typed;
+use crate::forward::typed::{TypedRequest, response_head};
+use crate::head::AddressText;
 use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, OutgoingTarget, RawResponse};
-use crate::server::AddressText;
+use crate::progress::End;
+use crate::progress::HeadTimer;
+use crate::progress::OutgoingBody;
+use crate::progress::SharedProgress;
+use crate::progress::UptakeLimit;
+use crate::response::Account;
+use crate::response::Download;
+use crate::response::ProxyBody;
+use crate::response::TrailerRules;
+use crate::retry;
+use crate::retry::Attempts;
+use crate::transform::HeadPlan;
 use crate::upstream::{
     ExchangeError, Http1Error, IncomingBody, Lease, Output, RawRoundTrip, Unanswered,
 };
@@ -77,7 +81,7 @@ impl<'a> Direct<'a> {
     /// `None` if it is a request for [`Sending`]. What is to be sent has no edits of filters and no wish to switch.
     pub(super) fn of(sending: &'a Sending<'a>, plan: Option<&'a HeadPlan>) -> Option<Self> {
         let plan = plan?;
-        if !sending.state.speaks_http1() || plan.may_be_imitated(sending.head.classes()) {
+        if !sending.state.speaks_http1() {
             return None;
         }
         Some(Self {
@@ -239,7 +243,7 @@ impl<'a> Direct<'a> {
             let Some((head, mut body)) = whole else {
                 return Err(failed.into_error(&shared));
             };
-            let attempt = exchange::Failed {
+            let attempt = retry::Failed {
                 over: lease.over(),
                 sent,
                 came,

@@ -7,10 +7,10 @@ use http::header::{
 use http::{HeaderMap, StatusCode, response};
 use proxy_model::compiled::Upstream;
 
-use super::error::{ForwardError, ForwardErrorKind};
 use super::request::OutgoingHead;
 use super::upgrade::{self, Upgrade, Wish};
 use super::websocket::{self, Challenge};
+use crate::error::{ForwardError, ForwardErrorKind};
 use crate::upstream::{Protocols, protocol};
 
 /// What a switch of protocols adds to a request and its response. Nothing, for requests that want none.
@@ -47,9 +47,12 @@ impl Handshake {
         let Some(wish) = wish else {
             return Ok(Self::None);
         };
-        let protocols = protocol::for_upgrade(upstream, wish.is_websocket()).map_err(|reason| {
-            ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
-                .with_source(reason)
+        let protocols = protocol::for_upgrade(upstream, wish.is_websocket()).map_err(|no_way| {
+            let kind = match no_way.is_for_upgrades_alone {
+                true => ForwardErrorKind::RequestRejected,
+                false => ForwardErrorKind::RequestCreation,
+            };
+            ForwardError::new(kind, StatusCode::BAD_GATEWAY).with_source(no_way.reason)
         })?;
         Self::over(protocols, wish, headers)
     }

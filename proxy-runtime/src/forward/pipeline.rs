@@ -11,35 +11,38 @@ use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::account::Account;
-use super::body::ProxyBody;
 #[cfg(feature = "server")]
 use super::direct::Direct;
-use super::download::Download;
-use super::error::{ForwardError, ForwardErrorKind};
 use super::filtering::Filtering;
-use super::found::FoundRoute;
 use super::handshake::Handshake;
-use super::head::HttpHead;
 use super::in_place::put_in_place;
 use super::layered::{Layered, admit};
-use super::open_account::OpenAccount;
 use super::plan::{self, Unrouted};
-use super::response::{self as answer, TrailerRules};
+use super::response as answer;
 use super::send::{Answered, Sending};
 use super::service::ResponseFuture;
 #[cfg(feature = "server")]
 use super::spare::{self, Kind};
 use super::upgrade::{Agreed, Upgrade};
-#[cfg(feature = "server")]
-use super::uptake_limit::UptakeLimit;
 use crate::BoxError;
-use crate::exchange::{End, Stage, body_limit};
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::exchange::body_limit;
 use crate::extensions::RouteExtensions;
-use crate::filter::{FilterContext, Filters, HeadEdits};
-use crate::layer::RouteContext;
+use crate::filter::{FilterContext, Filters};
+use crate::forward::RouteContext;
+use crate::head::HeadEdits;
+use crate::head::HttpHead;
 use crate::observe::targets;
+#[cfg(feature = "server")]
+use crate::progress::UptakeLimit;
+use crate::progress::{End, Stage};
+use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
+use crate::response::Account;
+use crate::response::Download;
+use crate::response::OpenAccount;
+use crate::response::ProxyBody;
+use crate::response::TrailerRules;
 use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
@@ -54,7 +57,7 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let mut account = Account::open(shared, &parts.method, parts.version);
+    let mut account = Account::open(shared.metrics(), &parts.method, parts.version);
     let is_read_here = found.is_some();
     let (FoundRoute { generation, index }, classes, upgrade) = match found {
         Some(found) => (found, None, None),
@@ -201,7 +204,7 @@ impl<'a> Routed<'a> {
         let cluster = self.generation.snapshot().cluster_at(index);
         let state = self.generation.cluster(index);
         account.assigned(cluster.id(), state.live());
-        let body_limit = body_limit(self.service.shared(), route);
+        let body_limit = body_limit(self.service.shared().max_request_body(), route);
         let body_kind = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
@@ -235,7 +238,9 @@ impl<'a> Routed<'a> {
             let context = FilterContext::new(sending.route, sending.cluster, connection);
             let reply = filtering.ask(filters, context, *self.head, &mut edits)?;
             if let Some(reply) = reply {
-                return Ok(Outcome::Reply(Box::new(reply.into_response())));
+                return Ok(Outcome::Reply(Box::new(
+                    reply.into_response().map(ProxyBody::text),
+                )));
             }
         }
         let wish = upgrade.as_deref().map(Upgrade::wish);
@@ -297,7 +302,7 @@ impl<'a> Routed<'a> {
     ) -> Result<Outcome, ForwardError> {
         let (mut head, incoming) = answered.response.into_parts();
         let promised = answer::promised_length(self.head.method_value(), &head);
-        let trailers = TrailerRules::new(self.generation, self.index, head.status);
+        let trailers = TrailerRules::new(self.generation.snapshot(), self.index, head.status);
         let Answered {
             progress, lease, ..
         } = answered;

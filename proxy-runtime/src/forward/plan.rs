@@ -7,13 +7,14 @@ use proxy_model::compiled::{ClusterIndex, Route, RouteIndex, Upstream};
 use proxy_model::matching::{Lookup, MethodSet};
 use tracing::debug;
 
-use super::error::{ForwardError, ForwardErrorKind};
 use super::handshake::Handshake;
-use super::head::HttpHead;
-use super::request::{BodyKind, body_kind_of, parse_length};
+use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::head::HttpHead;
+use crate::head::headers::parse_length;
 use crate::observe::targets;
 use crate::state::{Generation, Nowhere, RouteState};
 
@@ -105,7 +106,7 @@ pub(super) fn admit(
 ) -> Result<BodyKind, ForwardError> {
     if *head.method_value() == Method::CONNECT && wish.is_none() {
         return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
+            ForwardErrorKind::RequestRejected,
             StatusCode::BAD_GATEWAY,
         ));
     }

@@ -11,14 +11,16 @@ use proxy_model::config::HttpVersion;
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_query};
 
-use super::error::{ForwardError, ForwardErrorKind};
-use super::head::HttpHead;
-use super::headers;
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::head::HeadEdits;
+use crate::head::HttpHead;
+use crate::head::headers;
+use crate::head::headers::CDN_LOOP;
+use crate::head::headers::parse_length;
 #[cfg(feature = "http2")]
-use super::headers::take_apart_if_long;
-use crate::filter::HeadEdits;
+use crate::head::headers::take_apart_if_long;
 use crate::http1::{ClassSet, FieldClass};
-use crate::loop_guard::{CDN_LOOP, LoopGuard};
+use crate::transform::LoopGuard;
 use crate::transform::{Outgoing, append, apply_to_request, retain};
 
 /// The head of a request to a destination, whatever version of HTTP it will be sent in.
@@ -260,15 +262,6 @@ pub(crate) fn body_kind_of(head: &HttpHead<'_>, is_empty: bool) -> Result<BodyKi
     }
 }
 
-/// A `Content-Length`: digits and nothing else.
-pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
-    let text = value.to_str().ok()?;
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
-}
-
 /// What the route's template took from the path, if any change asks for it.
 fn route_values(head: &HttpHead<'_>, route: &Route) -> RouteValues {
     if !route.transforms().uses_route_values() {
@@ -298,7 +291,7 @@ fn target(
     // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
     if path == "*" && *head.method_value() != Method::OPTIONS {
         return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
+            ForwardErrorKind::RequestRejected,
             StatusCode::BAD_REQUEST,
         ));
     }
@@ -340,8 +333,12 @@ fn copied(head: &HttpHead<'_>, copy: &HeaderCopy) -> HeaderMap {
         }
         HeaderCopy::Only(names) => {
             let mut some = head.headers().clone();
+            headers::strip_named(&mut some);
             retain(&mut some, names);
             headers::strip_framing(&mut some);
+            if some.remove(TE).is_some() && headers::accepts_trailers(head.headers()) {
+                some.insert(TE, HeaderValue::from_static("trailers"));
+            }
             some
         }
     };

@@ -12,22 +12,25 @@ use http_body::Body;
 use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
 use tokio::time::Instant;
 
-use super::account::Account;
 use super::again::{Again, Failure};
-use super::continuation::{Continuation, Gate};
-use super::error::ForwardError;
 use super::handshake::Handshake;
-use super::head::HttpHead;
-use super::headers;
-use super::outgoing_body::{OutgoingBody, UploadLimits};
 use super::request::{BodyKind, OutgoingHead};
-use super::shared_progress::SharedProgress;
-use super::timeout::HeadTimer;
 use crate::BoxError;
-use crate::exchange::{Attempts, End, Place, after, pick};
+use crate::cluster::{ClusterState, Picked};
+use crate::error::ForwardError;
+use crate::exchange::{Place, pick};
+use crate::head::HttpHead;
+use crate::head::headers;
 use crate::http1::Method;
-use crate::loop_guard::LoopGuard;
-use crate::state::{ClusterState, InFlight, Picked};
+use crate::live::InFlight;
+use crate::progress::HeadTimer;
+use crate::progress::SharedProgress;
+use crate::progress::{Continuation, Gate};
+use crate::progress::{End, after};
+use crate::progress::{OutgoingBody, UploadLimits};
+use crate::response::Account;
+use crate::retry::Attempts;
+use crate::transform::LoopGuard;
 use crate::upstream::{ExchangeError, IncomingBody, Lease, SendError, UpstreamPool};
 
 /// A request on its way to a destination.

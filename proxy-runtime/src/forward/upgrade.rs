@@ -7,8 +7,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[cfg(feature = "http2")]
-use http::Method;
 use http::Version;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::request::Parts;
@@ -17,12 +15,14 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
 
-use super::error::ForwardErrorKind;
-use super::headers;
-use super::open_account::OpenAccount;
-use super::shared_progress::SharedProgress;
-use super::timeout::IdleTimer;
+use crate::error::ForwardErrorKind;
+use crate::head::headers;
+#[cfg(feature = "http2")]
+use crate::head::is_websocket_connect;
 use crate::observe::targets;
+use crate::progress::IdleTimer;
+use crate::progress::SharedProgress;
+use crate::response::OpenAccount;
 use crate::upstream::{Lease, Switching};
 
 /// Bytes that a tunnel holds at a time, in each direction.
@@ -40,7 +40,7 @@ pub(crate) struct Upgrade {
 pub(crate) enum Client {
     /// This crate's server on HTTP/1.1.
     #[cfg(feature = "server")]
-    Server(crate::server::OnUpgrade),
+    Server(crate::stream::OnUpgrade),
     /// HTTP/2, and other servers that are made with hyper.
     Hyper(OnUpgrade),
 }
@@ -149,16 +149,6 @@ impl Wish {
             && !protocol.as_bytes().contains(&b',');
         (is_websocket || is_spdy).then(|| Self::Upgrade(protocol.clone()))
     }
-}
-
-/// Whether an HTTP/2 client asks for a WebSocket.
-#[cfg(feature = "http2")]
-pub(crate) fn is_websocket_connect(parts: &Parts) -> bool {
-    parts.method == Method::CONNECT
-        && parts
-            .extensions
-            .get::<hyper::ext::Protocol>()
-            .is_some_and(|protocol| protocol.as_str() == "websocket")
 }
 
 /// Two sides that have agreed to become a tunnel.

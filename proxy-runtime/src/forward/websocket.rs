@@ -12,8 +12,8 @@ use http::header::{
 use http::{HeaderMap, Method, StatusCode};
 use sha1::{Digest, Sha1};
 
-use super::error::{ForwardError, ForwardErrorKind};
-use super::headers;
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::head::headers;
 
 /// The protocol's name in `Upgrade`.
 pub(crate) const PROTOCOL: HeaderValue = HeaderValue::from_static("websocket");
@@ -82,7 +82,7 @@ fn refused(bad: BadRequest, is_http2: bool) -> ForwardError {
         BadRequest::Version if !is_http2 => StatusCode::UPGRADE_REQUIRED,
         _ => StatusCode::BAD_REQUEST,
     };
-    ForwardError::new(ForwardErrorKind::RequestCreation, status).with_source(bad)
+    ForwardError::new(ForwardErrorKind::RequestRejected, status).with_source(bad)
 }
 
 /// Adds to the response for a request that failed what a client is to be told about WebSockets: which version there is

@@ -16,7 +16,7 @@ const BUILT_IN: &str = "ConsecutiveFailures";
 
 /// Concludes from probes whether a destination is well.
 ///
-/// A program registers its own with [`ProxyBuilder::health_policy`](crate::ProxyBuilder::health_policy), and clusters
+/// A program registers its own with [`ProxyBuilder::health_policy`](crate::build::ProxyBuilder::health_policy), and clusters
 /// name it in `HealthCheck.Active.Policy`.
 ///
 /// # Examples
@@ -40,7 +40,7 @@ const BUILT_IN: &str = "ConsecutiveFailures";
 pub trait ActiveHealthPolicy: Send + Sync {
     /// The destination's health from now on. [`Probed::health`] leaves it as it is.
     ///
-    /// It is called once per probe, when the whole round has ended, in the task of the [`Driver`](crate::Driver): it
+    /// It is called once per probe, when the whole round has ended, in the task of the [`Driver`](crate::build::Driver): it
     /// should not block.
     fn judge(&self, probed: &Probed<'_>) -> Health;
 }

@@ -78,7 +78,7 @@ impl HealthState {
     }
 
     /// Changes the record and publishes its verdict. The caller then says so with
-    /// [`ClusterLive::health_changed`](crate::state::ClusterLive::health_changed).
+    /// [`ClusterLive::health_changed`](crate::live::ClusterLive::health_changed).
     pub(crate) fn update<T>(&self, change: impl FnOnce(&mut HealthRecord) -> T) -> T {
         let mut record = self.lock();
         let result = change(&mut record);

@@ -11,7 +11,8 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::BoxError;
-use crate::forward::{ForwardError, ForwardErrorKind, status_of};
+use crate::error::status_of;
+use crate::error::{ForwardError, ForwardErrorKind};
 
 /// The body of a request as layers see it: the client's, or one that a layer made.
 ///

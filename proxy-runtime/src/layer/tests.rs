@@ -14,10 +14,11 @@ use tower_layer::layer_fn;
 use tower_service::Service;
 
 use super::*;
+use crate::build::ProxyBuilder;
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit};
 use crate::fixtures::config;
-use crate::forward::ExchangeInfo;
-use crate::{ForwardError, ForwardErrorKind, Proxy, ProxyBuilder};
+use crate::response::ExchangeInfo;
+use crate::{ForwardError, ForwardErrorKind, Proxy};
 
 /// A route without a cluster, with these settings, for what `builder` knows.
 fn compiled(builder: &ProxyBuilder, route: &str) -> Arc<Snapshot> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::forward::ForwardErrorKind;
+use crate::error::ForwardErrorKind;
 
 /// The seconds for which a failure counts.
 pub(crate) const RECENT: usize = 30;

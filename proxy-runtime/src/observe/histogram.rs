@@ -172,7 +172,7 @@ impl HistogramCounts {
 
     /// The exposed buckets: upper bound in seconds, and how many durations it holds that the one before does not.
     #[cfg(feature = "metrics")]
-    pub(super) fn exposed(&self) -> Vec<(f64, u64)> {
+    pub(crate) fn exposed(&self) -> Vec<(f64, u64)> {
         let mut exposed = Vec::with_capacity(EXPOSED.len() + 1);
         let mut from = 0;
         for bound in EXPOSED {

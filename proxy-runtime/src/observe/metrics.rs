@@ -11,9 +11,9 @@ use super::histogram::{Histogram, HistogramCounts, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
-use crate::forward::ForwardErrorKind;
-use crate::loop_guard::LoopTally;
-use crate::status::Traffic;
+use crate::error::ForwardErrorKind;
+use crate::observe::LoopTally;
+use crate::observe::Traffic;
 
 /// Counts of the whole proxy.
 #[derive(Debug, Default)]

@@ -8,12 +8,12 @@ mod counter;
 mod failures;
 mod histogram;
 mod labels;
+mod loop_tally;
 mod metrics;
 mod per_worker;
-#[cfg(feature = "metrics")]
-mod prometheus;
 mod series;
 pub mod targets;
+mod traffic;
 
 /// The pause between two lines of the log that have one cause which a stranger can repeat.
 pub(crate) const LOG_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -27,13 +27,13 @@ pub(crate) use self::histogram::Histogram;
 pub(crate) use self::histogram::HistogramCounts;
 pub(crate) use self::histogram::Sample;
 pub(crate) use self::labels::Labels;
+pub(crate) use self::loop_tally::LoopTally;
 pub(crate) use self::metrics::{
     ClusterMetrics, DestinationMetrics, ErrorCounters, InFlightGuard, ProxyMetrics, RouteMetrics,
 };
 #[cfg(feature = "server")]
 pub(crate) use self::per_worker::WorkerPlace;
 pub(crate) use self::per_worker::{BUSY, OwnLine};
-#[cfg(feature = "metrics")]
-pub use self::prometheus::ProxyCollector;
-#[cfg(all(test, feature = "server"))]
+#[cfg(any(feature = "metrics", all(test, feature = "server")))]
 pub(crate) use self::series::SeriesTable;
+pub(crate) use self::traffic::{SECONDS, Traffic};

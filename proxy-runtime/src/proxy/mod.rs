@@ -1,7 +1,6 @@
 //! The proxy as a program holds it.
 
-mod builder;
-mod driver;
+mod found;
 mod history;
 mod service;
 mod shared;
@@ -9,18 +8,13 @@ mod shared;
 use std::fmt;
 use std::sync::Arc;
 
-use http::request::Parts;
-use proxy_model::{ClusterId, Problems, Snapshot};
+use proxy_model::{Problems, Snapshot};
 use tokio::sync::watch;
 
-pub use self::builder::ProxyBuilder;
-pub use self::driver::Driver;
+pub(crate) use self::found::FoundRoute;
 pub use self::history::{Outcome, PastChange};
 pub use self::service::ProxyService;
-pub(crate) use self::shared::Shared;
-use crate::connection::ConnectionInfo;
-use crate::explain::Explanation;
-use crate::status::{ClusterStatus, Overview, RouteStatus};
+pub(crate) use self::shared::{Settings, Shared};
 
 #[cfg(test)]
 mod tests;
@@ -55,9 +49,8 @@ pub struct Proxy {
 pub(crate) type Alive = Arc<watch::Sender<()>>;
 
 impl Proxy {
-    /// Begins to make a proxy.
-    pub fn builder() -> ProxyBuilder {
-        ProxyBuilder::default()
+    pub(crate) fn new(shared: Arc<Shared>, alive: Alive) -> Self {
+        Self { shared, alive }
     }
 
     /// A service that forwards requests. It has connections of its own, which its clones share: one for each
@@ -69,7 +62,7 @@ impl Proxy {
 
     /// Puts a configuration in place of the current one. Requests that have begun go on with the one they began with.
     ///
-    /// This is for programs that have no source for [`ProxyBuilder::snapshots`], or that mix in changes of their own:
+    /// This is for programs that have no source for [`ProxyBuilder::snapshots`](crate::ProxyBuilder::snapshots), or that mix in changes of their own:
     /// the latest call or the latest change of the source counts. Building the state of 100,000 destinations takes from
     /// 50 to 250 ms, depending on how much changes, on the caller's thread.
     ///
@@ -105,59 +98,11 @@ impl Proxy {
         self.shared.generations()
     }
 
-    /// What would happen to a request at this moment. Nothing is sent, no turn is taken.
-    pub fn explain(&self, request: &Parts, connection: ConnectionInfo) -> Explanation {
-        let generation = self.shared.load();
-        let limit = self.shared.max_request_body();
-        crate::explain::explain_live(&generation, limit, request, connection)
-    }
-
-    /// The proxy in a few numbers.
-    pub fn overview(&self) -> Overview {
-        Overview::of(&self.shared)
-    }
-
-    /// The state of every cluster, in the order of the configuration.
-    pub fn clusters(&self) -> Vec<ClusterStatus> {
-        let generation = self.shared.load();
-        let clusters = generation.clusters();
-        clusters
-            .map(|(cluster, state)| ClusterStatus::of(cluster, state))
-            .collect()
-    }
-
-    /// The state of the cluster called `id`.
-    pub fn cluster(&self, id: &ClusterId) -> Option<ClusterStatus> {
-        let generation = self.shared.load();
-        let (cluster, state) = generation.find_cluster(id)?;
-        Some(ClusterStatus::of(cluster, state))
-    }
-
-    /// The state of every route, in the order of the configuration.
-    pub fn routes(&self) -> Vec<RouteStatus> {
-        let generation = self.shared.load();
-        let routes = generation
-            .snapshot()
-            .routes()
-            .iter()
-            .zip(generation.routes());
-        routes
-            .map(|(route, state)| RouteStatus::of(&generation, route, state))
-            .collect()
-    }
-
     /// The last configurations, the latest first: at most 20, with those that were refused.
     pub fn history(&self) -> Vec<PastChange> {
         self.shared.history()
     }
 
-    /// The metrics, for a registry of the program's own.
-    #[cfg(feature = "metrics")]
-    pub fn collector(&self) -> crate::observe::ProxyCollector {
-        crate::observe::ProxyCollector::new(Arc::clone(&self.shared))
-    }
-
-    #[cfg(test)]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

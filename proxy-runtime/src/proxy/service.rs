@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Alive, Shared};
-use crate::forward::FoundRoute;
+use crate::proxy::FoundRoute;
 use crate::upstream::UpstreamPool;
 
 /// Forwards requests: a [`tower_service::Service`] over `http` requests that never fails, since whatever goes wrong is
@@ -15,7 +15,7 @@ use crate::upstream::UpstreamPool;
 ///
 /// The server's knowledge of the client goes into the request's extensions, as
 /// [`ConnectionInfo`](crate::ConnectionInfo). The response's extensions tell what happened, as
-/// [`ExchangeInfo`](crate::forward::ExchangeInfo).
+/// [`ExchangeInfo`](crate::response::ExchangeInfo).
 #[derive(Clone)]
 pub struct ProxyService {
     parts: Arc<Parts>,

@@ -11,11 +11,12 @@ use tokio::sync::watch;
 
 use super::history::{History, PastChange};
 use crate::balance::Random;
+use crate::cluster::PickContext;
 use crate::health::HealthPolicies;
-use crate::loop_guard::LoopGuard;
 use crate::observe::{ProxyMetrics, targets};
-use crate::state::{Generation, PickContext, Registered};
+use crate::state::{Generation, Registered};
 use crate::support::unsupported_by;
+use crate::transform::LoopGuard;
 use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
 /// How many problems of one configuration are logged one by one.
@@ -35,25 +36,25 @@ pub(crate) struct Shared {
     health_policies: HealthPolicies,
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
-    metrics: ProxyMetrics,
+    metrics: Arc<ProxyMetrics>,
     upstreams: Arc<Upstreams>,
     speaks_tls: bool,
 }
 
 /// What a proxy is made of, besides its first configuration.
 #[derive(Default)]
-pub(super) struct Settings {
-    pub(super) registered: Registered,
-    pub(super) health_policies: HealthPolicies,
-    pub(super) context: PickContext,
-    pub(super) upstream: UpstreamOptions,
-    pub(super) max_request_body: Option<u64>,
+pub(crate) struct Settings {
+    pub(crate) registered: Registered,
+    pub(crate) health_policies: HealthPolicies,
+    pub(crate) context: PickContext,
+    pub(crate) upstream: UpstreamOptions,
+    pub(crate) max_request_body: Option<u64>,
     /// Whether loops are not looked for.
-    pub(super) is_unguarded: bool,
+    pub(crate) is_unguarded: bool,
 }
 
 impl Shared {
-    pub(super) fn new(snapshot: Arc<Snapshot>, settings: Settings) -> Result<Self, Problems> {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, settings: Settings) -> Result<Self, Problems> {
         let guard = || Arc::new(LoopGuard::new());
         let context = Arc::new(PickContext {
             loop_guard: (!settings.is_unguarded).then(guard),
@@ -76,7 +77,7 @@ impl Shared {
             registered: settings.registered,
             health_policies: settings.health_policies,
             context,
-            metrics: ProxyMetrics::default(),
+            metrics: Arc::default(),
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
             speaks_tls,
@@ -190,7 +191,7 @@ impl Shared {
     }
 
     /// What is counted of the whole proxy.
-    pub(crate) fn metrics(&self) -> &ProxyMetrics {
+    pub(crate) fn metrics(&self) -> &Arc<ProxyMetrics> {
         &self.metrics
     }
 

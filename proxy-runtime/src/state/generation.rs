@@ -8,11 +8,12 @@ use proxy_model::compiled::{Cluster, ClusterIndex, RouteIndex};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, Problems, RequestHead, RouteId, Snapshot};
 
-use super::cluster::{ClientKey, ClusterState, PickContext};
-use super::destination::DestinationState;
 use super::route::RouteState;
 use crate::balance::Balancers;
+use crate::cluster::{ClusterState, PickContext};
 use crate::extensions::Extensions;
+use crate::live::ClientKey;
+use crate::live::DestinationState;
 
 /// What the program registered, so that a configuration may name it.
 #[derive(Debug, Default)]

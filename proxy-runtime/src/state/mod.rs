@@ -5,18 +5,9 @@
 //! Live state is carried over from generation to generation by id: a cluster keeps its cursor and counters, a
 //! destination keeps its health, its requests in flight and its connections for as long as its address stays the same.
 
-mod assessment;
-mod available;
-mod cluster;
-mod destination;
 mod generation;
 mod route;
 
-pub use self::assessment::Ineligible;
-pub(crate) use self::assessment::{Assessment, assess};
-pub(crate) use self::available::Available;
-pub(crate) use self::cluster::{ClientKey, ClusterLive, ClusterState, PickContext, Picked};
-pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight, KeyHasher};
 pub(crate) use self::generation::{Generation, Registered};
 pub(crate) use self::route::{Nowhere, RouteState};
 

@@ -8,13 +8,13 @@ use proxy_model::RouteId;
 use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
 
 use crate::balance::Random;
-#[cfg(feature = "server")]
-use crate::engine::HeadPlan;
 use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
-use crate::loop_guard::{LoopGuard, guards};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
+#[cfg(feature = "server")]
+use crate::transform::HeadPlan;
+use crate::transform::{LoopGuard, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]

@@ -8,11 +8,12 @@ use serde::Serialize;
 
 use super::failing::Failing;
 use super::latency::Latency;
-use super::traffic::SECONDS;
 use super::{ErrorCounts, add_seconds, error_counts};
+use crate::cluster::ClusterState;
 use crate::health::Health;
+use crate::live::{DestinationState, Ineligible};
 use crate::observe::HistogramCounts;
-use crate::state::{ClusterState, DestinationState, Ineligible};
+use crate::observe::SECONDS;
 
 /// The state of one cluster.
 #[derive(Clone, Debug, Serialize)]

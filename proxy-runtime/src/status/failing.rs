@@ -3,9 +3,10 @@
 use proxy_model::compiled::Cluster;
 use serde::Serialize;
 
-use crate::forward::ForwardErrorKind;
+use crate::cluster::ClusterState;
+use crate::error::ForwardErrorKind;
+use crate::live::DestinationState;
 use crate::observe::{RECENT, RecentFailures};
-use crate::state::{ClusterState, DestinationState};
 
 /// Requests of the last 30 seconds, of which some failed through the fault of a destination, of the proxy or of its configuration.
 ///

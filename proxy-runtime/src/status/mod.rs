@@ -11,7 +11,6 @@ mod route;
 mod sampling;
 pub(crate) mod secret;
 pub(crate) mod shown_url;
-mod traffic;
 
 pub use self::cluster::{ClusterStatus, DestinationStatus, ResponseCounts};
 pub use self::failing::Failing;
@@ -19,13 +18,15 @@ pub use self::latency::Latency;
 pub use self::overview::Overview;
 pub use self::route::{RouteShare, RouteStatus};
 pub(crate) use self::sampling::sample;
-pub(crate) use self::traffic::Traffic;
+pub use crate::live::Ineligible;
 pub use crate::proxy::{Outcome, PastChange};
-pub use crate::state::Ineligible;
 
 use std::collections::BTreeMap;
 
+use proxy_model::ClusterId;
+
 use crate::observe::ErrorCounters;
+use crate::proxy::Proxy;
 
 /// Errors that happened, by the name of their kind.
 pub type ErrorCounts = BTreeMap<&'static str, u64>;
@@ -41,5 +42,41 @@ fn error_counts(counters: &ErrorCounters) -> ErrorCounts {
 fn add_seconds(sum: &mut [u32], seconds: &[u32]) {
     for (sum, second) in sum.iter_mut().zip(seconds) {
         *sum = sum.saturating_add(*second);
+    }
+}
+
+impl Proxy {
+    /// The proxy in a few numbers.
+    pub fn overview(&self) -> Overview {
+        Overview::of(self.shared())
+    }
+
+    /// The state of every cluster, in the order of the configuration.
+    pub fn clusters(&self) -> Vec<ClusterStatus> {
+        let generation = self.shared().load();
+        let clusters = generation.clusters();
+        clusters
+            .map(|(cluster, state)| ClusterStatus::of(cluster, state))
+            .collect()
+    }
+
+    /// The state of the cluster called `id`.
+    pub fn cluster(&self, id: &ClusterId) -> Option<ClusterStatus> {
+        let generation = self.shared().load();
+        let (cluster, state) = generation.find_cluster(id)?;
+        Some(ClusterStatus::of(cluster, state))
+    }
+
+    /// The state of every route, in the order of the configuration.
+    pub fn routes(&self) -> Vec<RouteStatus> {
+        let generation = self.shared().load();
+        let routes = generation
+            .snapshot()
+            .routes()
+            .iter()
+            .zip(generation.routes());
+        routes
+            .map(|(route, state)| RouteStatus::of(&generation, route, state))
+            .collect()
     }
 }

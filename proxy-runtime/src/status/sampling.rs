@@ -3,7 +3,7 @@
 use proxy_model::{ClusterId, DestinationId};
 use tracing::{info, warn};
 
-use super::Traffic;
+use crate::observe::Traffic;
 use crate::observe::{BUSY, RecentFailures, Turn, targets};
 use crate::state::Generation;
 
@@ -167,8 +167,8 @@ mod reports {
 
     use super::*;
     use crate::Proxy;
+    use crate::error::ForwardErrorKind;
     use crate::fixtures::{Log, snapshot};
-    use crate::forward::ForwardErrorKind;
 
     #[tokio::test(start_paused = true)]
     async fn a_destination_that_fails_or_works_again_is_one_line() {

@@ -10,34 +10,37 @@ use proxy_model::matching::RequestHost;
 use proxy_model::transform::{Forwarded, NodeFormat, NodeName, NodePort, XForwardedPart};
 
 use crate::connection::ConnectionInfo;
-use crate::forward::HttpHead;
+#[cfg(feature = "server")]
+use crate::http1::FieldValue;
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin<'a> {
-    pub(super) connection: ConnectionInfo,
-    pub(super) head: &'a HttpHead<'a>,
+pub(crate) struct Origin<'a> {
+    connection: ConnectionInfo,
+    authority: &'a str,
+    is_https: bool,
 }
 
-impl Origin<'_> {
-    fn proto(&self) -> &'static str {
-        if self.head.is_https() {
-            "https"
-        } else {
-            "http"
+impl<'a> Origin<'a> {
+    /// The origin of the request with this head, which came over `connection`.
+    pub(crate) fn new<H: RequestHead>(head: &'a H, connection: ConnectionInfo) -> Self {
+        Self {
+            connection,
+            authority: head.authority(),
+            is_https: head.is_https(),
         }
+    }
+
+    fn proto(&self) -> &'static str {
+        if self.is_https { "https" } else { "http" }
     }
 
     /// Host and port in ASCII.
     fn host(&self) -> Option<String> {
-        let authority = self.head.authority_str();
-        (!authority.is_empty()).then(|| to_ascii(authority))
+        (!self.authority.is_empty()).then(|| to_ascii(self.authority))
     }
 
     fn host_value(&self) -> Option<HeaderValue> {
-        if self.head.authority_str().is_ascii() {
-            return self.head.authority_value();
-        }
         HeaderValue::from_str(&self.host()?).ok()
     }
 
@@ -56,7 +59,7 @@ impl Origin<'_> {
     }
 
     /// The value of `Forwarded`, if anything is known.
-    pub(super) fn forwarded(&self, told: &Forwarded) -> Option<HeaderValue> {
+    pub(crate) fn forwarded(&self, told: &Forwarded) -> Option<HeaderValue> {
         let mut parts = Vec::new();
         if told.proto() {
             parts.push(format!("proto={}", self.proto()));
@@ -76,6 +79,34 @@ impl Origin<'_> {
             return None;
         }
         HeaderValue::from_str(&parts.join(";")).ok()
+    }
+}
+
+/// The parts of where a request came from, as a head is written from its bytes.
+#[cfg(feature = "server")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    /// The client's address, without port.
+    pub(crate) remote: Option<FieldValue<'a>>,
+    /// Host and port as the client named them.
+    pub(crate) authority: Option<FieldValue<'a>>,
+    pub(crate) is_https: bool,
+}
+
+#[cfg(feature = "server")]
+impl<'a> Parts<'a> {
+    /// The value of an `X-Forwarded-*` header, if it is known.
+    #[inline]
+    pub(crate) fn get(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
+        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
+        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
+        match part {
+            XForwardedPart::For => self.remote,
+            XForwardedPart::Host => self.authority,
+            XForwardedPart::Proto => Some(if self.is_https { HTTPS } else { HTTP }),
+            // The proxy serves whole paths: nothing was taken off before it saw the request.
+            XForwardedPart::Prefix => None,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use proxy_model::matching::RouteValues;
 use proxy_model::transform::{ForwardedAction, RequestTransform, SetOrAppend};
 
 use super::forwarded::Origin;
-use crate::forward::HttpHead;
+use crate::head::HttpHead;
 
 /// The headers of a request to a destination, while they are made.
 #[derive(Debug, Default)]
@@ -24,10 +24,7 @@ pub(crate) fn apply_to_request(
     values: &RouteValues,
     outgoing: &mut Outgoing,
 ) {
-    let origin = Origin {
-        connection: head.connection(),
-        head,
-    };
+    let origin = Origin::new(head, head.connection());
     // Few have one, and few routes write fields.
     if outgoing.headers.keys().any(has_underscore) {
         outgoing.remove_imitations(transforms);
@@ -78,10 +75,18 @@ fn has_underscore(name: &HeaderName) -> bool {
 }
 
 /// Whether a name is another one but for underscores in the place of hyphens, of which many programs make one.
-fn is_imitation(name: &HeaderName, of: &HeaderName) -> bool {
-    let plain = |byte| if byte == b'_' { b'-' } else { byte };
-    let (name, of) = (name.as_str().bytes(), of.as_str().bytes());
-    name.len() == of.len() && name.clone().ne(of.clone()) && name.map(plain).eq(of.map(plain))
+pub(crate) fn is_imitation(name: &[u8], of: &HeaderName) -> bool {
+    let plain = |byte: &u8| match byte {
+        b'_' => b'-',
+        byte => byte.to_ascii_lowercase(),
+    };
+    let (name, of) = (name.iter(), of.as_str().as_bytes().iter());
+    name.len() == of.len()
+        && name
+            .clone()
+            .map(u8::to_ascii_lowercase)
+            .ne(of.clone().copied())
+        && name.map(plain).eq(of.map(plain))
 }
 
 impl Outgoing {
@@ -96,7 +101,11 @@ impl Outgoing {
         });
         let headers = self.headers.keys().filter(|name| has_underscore(name));
         let imitations: Vec<_> = headers
-            .filter(|name| written.clone().any(|written| is_imitation(name, written)))
+            .filter(|name| {
+                written
+                    .clone()
+                    .any(|written| is_imitation(name.as_str().as_bytes(), written))
+            })
             .cloned()
             .collect();
         for name in imitations {

@@ -4,8 +4,8 @@ use http::{HeaderMap, StatusCode};
 use proxy_model::transform::{HeaderChange, HeaderCopy, ResponseTransform, Transforms};
 
 use super::request::{append, retain};
-use crate::filter::HeadEdits;
-use crate::forward::headers;
+use crate::head::HeadEdits;
+use crate::head::headers;
 
 /// Makes of a destination's response headers those that the client gets. What filters changed comes before what the route
 /// says.
@@ -45,6 +45,7 @@ fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
         HeaderCopy::All => headers::strip_hop_by_hop(fields),
         HeaderCopy::None => fields.clear(),
         HeaderCopy::Only(names) => {
+            headers::strip_named(fields);
             retain(fields, names);
             headers::strip_framing(fields);
         }

@@ -9,12 +9,12 @@ use proxy_model::compiled::{DestinationAddress, Scheme, Upstream};
 
 use super::UpstreamOptions;
 use super::error::ConnectError;
-use super::io::{Opened, Transport};
 use super::protocol::Protocols;
 use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
 use super::tls::TlsClient;
+use super::transport::{Opened, Transport};
 
 /// Opens connections: name, TCP, TLS. One for the whole proxy.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use super::protocol::Protocols;
 use super::queue::{Attempt, Grant, IdleConnections, Next, Ongoing, State, Waiting};
 use super::slot::Slot;
 use super::{UpstreamOptions, Wanted};
-use crate::state::{ClientKey, DestinationState};
+use crate::live::{ClientKey, DestinationState};
 
 /// The connections to one destination that were made with the same settings.
 #[derive(Debug)]

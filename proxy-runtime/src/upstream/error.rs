@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::Request;
 
 use super::http1::Http1Error;
-use crate::exchange::{Came, Sent};
-use crate::forward::OutgoingBody;
+use crate::progress::OutgoingBody;
+use crate::retry::{Came, Sent};
 
 /// Why a connection to a destination could not be had. No byte of a request was sent.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -22,8 +22,8 @@ use super::error::ConnectError;
 use super::group::RuntimeGroup;
 use super::http1::MAX_HEAD;
 use super::io::UpstreamIo;
-use crate::forward::OutgoingBody;
 use crate::observe::targets;
+use crate::progress::OutgoingBody;
 
 /// What a destination may send per stream before the client has taken some of it: as much as a transfer over HTTP/1.1 has on the
 /// way, and 2 Gbit/s at a round trip of 1 ms.

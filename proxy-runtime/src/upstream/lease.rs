@@ -22,8 +22,8 @@ use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
 use super::slot::Slot;
 use super::tunnel::Switching;
-use crate::exchange::Over;
-use crate::forward::OutgoingBody;
+use crate::progress::OutgoingBody;
+use crate::retry::Over;
 
 /// A connection while one request uses it.
 ///

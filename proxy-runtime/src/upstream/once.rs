@@ -12,7 +12,7 @@ use super::http2::Http2Connection;
 use super::io::UpstreamIo;
 use super::protocol;
 use crate::BoxError;
-use crate::forward::OutgoingBody;
+use crate::progress::OutgoingBody;
 
 impl Upstreams {
     /// Sends one request of `cluster` over a connection of its own, which no pool counts, and gives the status of the answer. The

@@ -19,8 +19,8 @@ use super::protocol::Protocols;
 use super::queue::Attempt;
 use super::slot::Slot;
 use crate::contain::contained;
+use crate::live::DestinationState;
 use crate::observe::targets;
-use crate::state::DestinationState;
 
 /// How long an attempt to connect is waited for by requests that could share its connection. After that, which is when a first SYN is
 /// sent again (RFC 6298 section 2.1), another one is made beside it: what it waits for may never come.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::destination::DestinationPool;
 use super::lease::Lease;
 use super::{UpstreamOptions, Wanted};
-use crate::state::{ClientKey, DestinationKey, DestinationState, KeyHasher};
+use crate::live::{ClientKey, DestinationKey, DestinationState, KeyHasher};
 
 /// How often connections that have been idle for too long are looked for.
 const SWEEP: Duration = Duration::from_secs(2);

@@ -55,22 +55,36 @@ pub(crate) fn for_request(scheme: Scheme, upstream: &Upstream) -> Result<Protoco
     limit_to_build(protocols)
 }
 
+/// Why an upgrade has no way to a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoWay {
+    pub(crate) reason: &'static str,
+    /// Other requests have one, so that nothing is wrong with the cluster.
+    pub(crate) is_for_upgrades_alone: bool,
+}
+
 /// Which version an upgrade uses: HTTP/1.1, if the cluster allows it. A WebSocket can also be had over HTTP/2 (RFC 8441),
 /// for clusters that allow nothing else; it has no connection of its own there, but not all servers know about it.
 ///
 /// # Errors
 ///
 /// The cluster demands a version in which there is no such upgrade.
-pub(crate) fn for_upgrade(
-    upstream: &Upstream,
-    is_websocket: bool,
-) -> Result<Protocols, &'static str> {
+pub(crate) fn for_upgrade(upstream: &Upstream, is_websocket: bool) -> Result<Protocols, NoWay> {
+    let for_nothing = |reason| NoWay {
+        reason,
+        is_for_upgrades_alone: false,
+    };
     match (upstream.version(), upstream.version_policy()) {
         (HttpVersion::Http10 | HttpVersion::Http11, _)
         | (_, VersionPolicy::RequestVersionOrLower) => Ok(Protocols::Http1),
-        (HttpVersion::Http2, _) if is_websocket => limit_to_build(Protocols::Http2),
-        (HttpVersion::Http2, _) => Err(NO_UPGRADE),
-        (HttpVersion::Http3, _) => Err(NO_HTTP3_UPGRADE),
+        (HttpVersion::Http2, _) if is_websocket => {
+            limit_to_build(Protocols::Http2).map_err(for_nothing)
+        }
+        (HttpVersion::Http2, _) => Err(NoWay {
+            reason: NO_UPGRADE,
+            is_for_upgrades_alone: cfg!(feature = "http2"),
+        }),
+        (HttpVersion::Http3, _) => Err(for_nothing(NO_HTTP3_UPGRADE)),
     }
 }
 

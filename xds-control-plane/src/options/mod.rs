@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_consul::options::DiscoveryOptions;
-use proxy_model::Problems;
 use proxy_model::json::ObjectReader;
+use proxy_model::{Problems, yaml};
 
 pub use self::limits::LimitsSection;
 #[cfg(feature = "providers")]
@@ -24,7 +24,7 @@ use crate::pipeline::PipelineOptions;
 use crate::server::ServerOptions;
 #[cfg(feature = "tls")]
 use crate::server::ServerTls;
-use crate::sources::{ConsulSourceOptions, yaml};
+use crate::sources::ConsulSourceOptions;
 use crate::translate::{CONSUL, HealthCheckKind, REGISTRY, STATIC, TranslateOptions};
 
 /// The port of the third version of the protocol.

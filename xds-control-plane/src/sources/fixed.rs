@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proxy_model::json::{Node, ObjectReader};
-use proxy_model::{Problem, Problems};
+use proxy_model::{Problem, Problems, yaml};
 use tokio::sync::watch;
 
 use super::document::{self, integer, period, protocol};
 use super::file::FollowedFile;
 use super::reading::Reading;
-use super::yaml;
 use crate::translate::{
     HttpListener, Limits, ListenerKind, StaticConfig, StaticEndpoint, StaticListener,
     StaticService, TcpListener,

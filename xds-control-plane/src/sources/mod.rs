@@ -9,7 +9,6 @@ mod file;
 mod fixed;
 mod reading;
 mod registry;
-pub(crate) mod yaml;
 
 use std::collections::BTreeSet;
 use std::fmt;

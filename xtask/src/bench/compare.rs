@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::peers;
 use crate::process::{Ended, Invocation};
+use crate::say;
 use crate::workspace::Workspace;
 
 /// The package that measures.
@@ -143,7 +144,7 @@ fn build_competitor(workspace: &Workspace, name: &str, target: &Path) -> crate::
         build = build.env("PATH", path_with(&workspace.peers_directory().join("bin"))?);
     }
     if !succeeds(&build)? {
-        println!("{name} COULD NOT BE BUILT; an earlier build is compared with, if there is one");
+        say!("{name} COULD NOT BE BUILT; an earlier build is compared with, if there is one");
     }
     Ok(())
 }
@@ -156,7 +157,7 @@ fn path_with(directory: &Path) -> crate::Result<std::ffi::OsString> {
 }
 
 fn succeeds(command: &Invocation) -> crate::Result<bool> {
-    println!("{command}");
+    say!("{command}");
     Ok(command.show(BUILD_LIMIT)?.is_success())
 }
 

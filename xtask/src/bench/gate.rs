@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::peers;
 use crate::process::{Ended, Invocation};
+use crate::say;
 use crate::steps::Outcome;
 use crate::workspace::Workspace;
 
@@ -39,7 +40,7 @@ pub(crate) struct Options {
 pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     let workspace = Workspace::load()?;
     std::env::set_current_dir(workspace.root())?;
-    match measure(&workspace, options)? {
+    match measure(&workspace, options, false)? {
         Outcome::Passed { .. } => Ok(ExitCode::SUCCESS),
         Outcome::Failed { why, .. } | Outcome::Skipped { why } => {
             eprintln!("xtask: {why}");
@@ -48,16 +49,34 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     }
 }
 
-/// As a step of `cargo xtask ci`.
-pub(crate) fn step(workspace: &Workspace, require_peers: bool) -> crate::Result<Outcome> {
-    let outcome = measure(workspace, &Options::default())?;
+/// As a step of `cargo xtask ci`. `built`: what is measured has been built with [`build`], and cargo is not asked.
+pub(crate) fn step(
+    workspace: &Workspace,
+    require_peers: bool,
+    built: bool,
+) -> crate::Result<Outcome> {
+    let outcome = measure(workspace, &Options::default(), built)?;
     Ok(match outcome {
         Outcome::Skipped { why } if require_peers => failed(why),
         outcome => outcome,
     })
 }
 
-fn measure(workspace: &Workspace, options: &Options) -> crate::Result<Outcome> {
+/// Builds the programs that are measured, as users build releases.
+pub(crate) fn build() -> crate::Result<Outcome> {
+    let build = Invocation::cargo("build --release --package").arg(PACKAGE);
+    say!("{build}");
+    let built = build.show(BUILD_LIMIT)?;
+    Ok(match built.is_success() {
+        true => Outcome::PASSED,
+        false => Outcome::Failed {
+            why: format!("the server cannot be built: {built}"),
+            repeat: vec![build.to_string()],
+        },
+    })
+}
+
+fn measure(workspace: &Workspace, options: &Options, built: bool) -> crate::Result<Outcome> {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Skipped {
             why: "THE GATE IS LEFT OUT: it works on Linux only".to_owned(),
@@ -72,14 +91,8 @@ fn measure(workspace: &Workspace, options: &Options) -> crate::Result<Outcome> {
             ),
         });
     }
-    let build = Invocation::cargo("build --release --package").arg(PACKAGE);
-    println!("{build}");
-    let built = build.show(BUILD_LIMIT)?;
-    if !built.is_success() {
-        return Ok(Outcome::Failed {
-            why: format!("the server cannot be built: {built}"),
-            repeat: vec![build.to_string()],
-        });
+    if !built && let failed @ Outcome::Failed { .. } = build()? {
+        return Ok(failed);
     }
     let target = workspace.target_directory();
     let release = target.join("release");

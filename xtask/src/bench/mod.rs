@@ -10,6 +10,7 @@ use std::time::Duration;
 use cargo_metadata::TargetKind;
 
 use crate::process::Invocation;
+use crate::say;
 use crate::workspace::Workspace;
 
 /// The package that holds the benchmarks.
@@ -61,7 +62,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     if !options.criterion.is_empty() {
         command = command.arg("--").args(&options.criterion);
     }
-    println!("{command}");
+    say!("{command}");
     let ended = command.show(LIMIT)?;
     Ok(if ended.is_success() {
         ExitCode::SUCCESS

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::process::Invocation;
+use crate::say;
 
 use super::{FETCH_LIMIT, download, last_lines};
 
@@ -48,7 +49,7 @@ impl Apt {
     pub(super) fn download(&mut self, packages: &[&str], into: &Path) -> crate::Result<usize> {
         self.update()?;
         let wanted = self.resolve(packages)?;
-        println!("    {} packages", wanted.len());
+        say!("    {} packages", wanted.len());
         fs::create_dir_all(into)?;
         let exact = wanted
             .iter()

@@ -29,7 +29,8 @@ pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()
 
 /// Compiles a package unless another checkout has done so. Returns the directory that it is kept in.
 fn install(root: &Path, package: &str) -> crate::Result<PathBuf> {
-    let kept = cargo_home(root).join("xtask-tools").join(package);
+    let home = cargo_home().unwrap_or_else(|| root.to_owned());
+    let kept = home.join("xtask-tools").join(package);
     // Cargo writes this last.
     if kept.join(".crates.toml").exists() {
         return Ok(kept);
@@ -48,11 +49,10 @@ fn install(root: &Path, package: &str) -> crate::Result<PathBuf> {
     Ok(kept)
 }
 
-/// Cargo's own directory, where tools outlive a checkout, or else the directory of the peers.
-fn cargo_home(root: &Path) -> PathBuf {
+/// Cargo's own directory, where tools outlive a checkout.
+pub(crate) fn cargo_home() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     set("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(Path::new(&set("HOME")?).join(".cargo")))
-        .unwrap_or_else(|| root.to_owned())
 }

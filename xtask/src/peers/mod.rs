@@ -31,9 +31,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::process::{Ended, Invocation};
+use crate::say;
 use crate::steps::Outcome;
 use crate::workspace::Workspace;
 
+pub(crate) use self::cargo::cargo_home;
 use self::table::{PEERS, Peer, Program, Source};
 
 /// How long one call of a package client may take; the largest fetches 130 MB.
@@ -64,14 +66,14 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     if options.list {
         for peer in PEERS {
-            println!("{}", peer.describe());
+            say!("{}", peer.describe());
         }
         return Ok(ExitCode::SUCCESS);
     }
     let peers = choose(&options.names)?;
     let directory = Workspace::load()?.peers_directory();
     let missing = Fetcher::new(&directory, options.ignore_path)?.fetch_all(&peers);
-    println!("peers are under {}", directory.display());
+    say!("peers are under {}", directory.display());
     Ok(if missing.is_empty() || !options.require {
         ExitCode::SUCCESS
     } else {
@@ -211,16 +213,16 @@ impl<'a> Fetcher<'a> {
             let start = Instant::now();
             match self.fetch(peer) {
                 Ok(Had::OnPath(path)) => {
-                    println!("peer {}: on the PATH, {}", peer.name, path.display())
+                    say!("peer {}: on the PATH, {}", peer.name, path.display())
                 }
-                Ok(Had::Before) => println!("peer {}: here already", peer.name),
+                Ok(Had::Before) => say!("peer {}: here already", peer.name),
                 Ok(Had::Fetched) => {
                     let took = start.elapsed().as_secs_f64();
-                    println!("peer {}: fetched and runs, {took:.1} s", peer.name);
+                    say!("peer {}: fetched and runs, {took:.1} s", peer.name);
                 }
                 Err(error) => {
-                    println!("peer {}: COULD NOT BE HAD: {error}", peer.name);
-                    println!("    {}", peer.instead());
+                    say!("peer {}: COULD NOT BE HAD: {error}", peer.name);
+                    say!("    {}", peer.instead());
                     missing.push(peer.name);
                 }
             }
@@ -239,7 +241,7 @@ impl<'a> Fetcher<'a> {
         if fs::read_to_string(&stamp).is_ok_and(|found| found == expected) {
             return Ok(Had::Before);
         }
-        println!("peer {}: fetching {}", peer.name, peer.source.describe());
+        say!("peer {}: fetching {}", peer.name, peer.source.describe());
         match &peer.source {
             Source::Debian(packages) => {
                 debian::fetch(self.root, &mut self.apt, peer, packages)?;
@@ -288,7 +290,7 @@ fn probe(path: &Path, program: &Program, home: &Path) -> crate::Result<()> {
     match ended {
         Ended::Exited(status) if !matches!(status.code(), None | Some(126 | 127)) => {
             let version = output.lines().find(|line| !line.trim().is_empty());
-            println!("    {}", version.unwrap_or("(it runs and says nothing)"));
+            say!("    {}", version.unwrap_or("(it runs and says nothing)"));
             Ok(())
         }
         _ => Err(format!("`{probe}` does not run ({ended}): {}", last_lines(&output)).into()),
@@ -320,7 +322,7 @@ fn download_with(client: &Invocation, pause: Duration) -> crate::Result<String> 
         if tried == TRIES {
             return Err(why.into());
         }
-        println!("    try {tried} of {TRIES}: {why}");
+        say!("    try {tried} of {TRIES}: {why}");
         tried += 1;
         std::thread::park_timeout(pause);
     }

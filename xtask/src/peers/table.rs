@@ -136,6 +136,10 @@ pub(super) const PEERS: &[Peer] = &[
     cargo("cargo-deny", "cargo-deny@0.20.2", &[
         program("cargo-deny", "cargo/cargo-deny/bin/cargo-deny", "--version"),
     ]),
+    // What measures how much of the code tests reach, with `rustup component add llvm-tools`.
+    cargo("cargo-llvm-cov", "cargo-llvm-cov@0.9.1", &[
+        program("cargo-llvm-cov", "cargo/cargo-llvm-cov/bin/cargo-llvm-cov", "llvm-cov --version"),
+    ]),
     // What checks packaging/: Kubernetes' own client builds the manifests, its schemas judge them; images are made without a daemon.
     debian("kubectl", &["kubernetes-client"], &[program("kubectl", "usr/bin/kubectl", "version --client")]).by_name(),
     pypi("kubernetes-validate", &["kubernetes-validate==1.37.0"], &[

@@ -2,5 +2,6 @@
 
 mod dependency_direction;
 mod dependency_policy;
+mod module_direction;
 mod publishable;
 mod source_policy;

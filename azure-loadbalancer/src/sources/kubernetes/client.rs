@@ -277,6 +277,24 @@ where
         self.whole(request).await.map(drop)
     }
 
+    /// Creates or replaces an object, and returns it as it is then.
+    pub(super) async fn write(
+        &self,
+        method: Method,
+        url: Url,
+        document: &Value,
+    ) -> Result<Value, KubernetesError> {
+        let body = Bytes::from(document.to_string());
+        let mut request = self.request(method, url, body).await?;
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(CONTENT_TYPE, json);
+        let (call, body) = self.whole(request).await?;
+        serde_json::from_slice(&body).map_err(|error| KubernetesError::Malformed {
+            call,
+            why: error.to_string(),
+        })
+    }
+
     pub(super) fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
         let mut url = self.endpoint.clone();
         if let Ok(mut segments) = url.path_segments_mut() {

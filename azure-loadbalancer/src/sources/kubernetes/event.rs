@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::client::KubernetesError;
 use crate::sources::FromDocument;
+use crate::text::Misread;
 
 /// Takes an event over; whether the documents are others.
 pub(super) fn apply<T: FromDocument>(
@@ -43,8 +44,8 @@ pub(super) fn apply<T: FromDocument>(
         "ADDED" | "MODIFIED" => {
             // Of one that was never read what is known of it is better than nothing.
             let known = documents.contains_key(&key);
-            if let Err(error) = T::from_document(object.clone())
-                && (known || T::unreadable(&object, &error).is_none())
+            if let Err(error) = T::from_document(&object)
+                && (known || T::unreadable(&object, &error.to_string()).is_none())
             {
                 tracing::warn!(%error, object = key, "an object cannot be read; its last form stays in force");
                 return Ok(false);
@@ -57,8 +58,9 @@ pub(super) fn apply<T: FromDocument>(
 }
 
 /// An object, or what stands for it if it cannot be read.
-pub(super) fn object<T: FromDocument>(document: &Value) -> Result<T, serde_json::Error> {
-    T::from_document(document.clone()).or_else(|error| T::unreadable(document, &error).ok_or(error))
+pub(super) fn object<T: FromDocument>(document: &Value) -> Result<T, Misread> {
+    T::from_document(document)
+        .or_else(|error| T::unreadable(document, &error.to_string()).ok_or(error))
 }
 
 /// Which object: its namespace and name.

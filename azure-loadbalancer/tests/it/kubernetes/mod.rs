@@ -2,6 +2,7 @@
 //! here; paths and events are those of the API's reference.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod leases;
 mod server;
 mod status;
 

@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::support::leases::Leases;
+
 /// The patches that came: paths and bodies.
 pub(crate) type Patches = Arc<Mutex<Vec<(String, Value)>>>;
 
@@ -25,6 +27,11 @@ pub(crate) async fn start() -> (String, Patches) {
 
 /// The same with so many first answers that are errors.
 pub(crate) async fn start_failing(times: usize, status: u16) -> (String, Patches) {
+    start_with(times, status, Leases::default()).await
+}
+
+/// The same with leases.
+pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (String, Patches) {
     let failures = Arc::new(AtomicUsize::new(times));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -34,14 +41,15 @@ pub(crate) async fn start_failing(times: usize, status: u16) -> (String, Patches
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let (patches, failures) = (Arc::clone(&patches), Arc::clone(&failures));
+            let leases = leases.clone();
             let service = service_fn(move |request| {
                 let fewer = |left: usize| left.checked_sub(1);
                 let fails = failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
-                let patches = Arc::clone(&patches);
+                let (patches, leases) = (Arc::clone(&patches), leases.clone());
                 async move {
                     match fails {
                         Ok(_) => Ok(refusal(status)),
-                        Err(_) => answer(request, patches).await,
+                        Err(_) => answer(request, patches, leases).await,
                     }
                 }
             });
@@ -78,6 +86,7 @@ fn refusal(status: u16) -> Response<BoxBody<Bytes, Infallible>> {
 async fn answer(
     request: Request<Incoming>,
     patches: Patches,
+    leases: Leases,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     let (head, body) = request.into_parts();
     let is_watch = head
@@ -86,6 +95,12 @@ async fn answer(
         .is_some_and(|query| query.contains("watch=1"));
     if is_watch {
         return Ok(Response::new(Quiet.boxed()));
+    }
+    if head.uri.path().starts_with("/apis/coordination.k8s.io/") {
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let (status, document) = leases.answer(head.method.as_str(), head.uri.path(), &bytes);
+        let body = Full::new(Bytes::from(document.to_string())).boxed();
+        return Ok(Response::builder().status(status).body(body).unwrap());
     }
     let document = match (head.method, head.uri.path()) {
         (Method::GET, "/api/v1/services") => {

@@ -3,8 +3,11 @@
 
 mod api_server;
 mod documents;
+mod leaders;
+mod nodes_from;
 mod operation;
 mod plans;
+mod texts;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -333,6 +336,17 @@ async fn a_service_that_cannot_have_what_it_asks_for_is_bad() {
         "the other is planned: {}",
         output.stdout
     );
+}
+
+/// An Azure with the example's state, and its address.
+async fn emulator() -> (peers::PeerProcess, String) {
+    let mut command = program();
+    command.args(["emulator", "--listen", "127.0.0.1:0", "--state"]);
+    command.arg(example("state.json"));
+    let mut emulator = peers::spawn(command);
+    emulator.wait_for_output("ready at http://").await;
+    let address = peers::address_after(&emulator.output(), "ready at http://");
+    (emulator, format!("http://{address}"))
 }
 
 #[tokio::test]

@@ -179,7 +179,7 @@ async fn what_was_applied_is_told_as_json_as_well() {
     );
 }
 
-async fn get(address: &str, path: &str) -> String {
+pub(super) async fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -4,6 +4,7 @@
 mod azure;
 mod echo;
 mod fixture;
+pub(crate) mod leases;
 mod refusals;
 
 pub(crate) use self::azure::Azure;

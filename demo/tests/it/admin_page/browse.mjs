@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const { ADMIN, PROXY, CHROMIUM, SCREENSHOTS } = process.env;
-// The demo tells its story every 66 seconds, so whatever was missed comes again within this time.
+// The demo tells its story every 33 seconds at this speed, so whatever was missed comes again within this time.
 const GUARD = 100_000;
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
@@ -51,7 +51,8 @@ async function seenByDay() {
   await page.keyboard.press('Enter');
   await catalog.locator('tbody tr').nth(1).waitFor();
 
-  // A change of the cluster is followed without a reload: the demo starts a third instance.
+  // A change of the cluster is followed without a reload: the demo starts a third instance. A slow browser may have missed it.
+  await page.waitForFunction(() => document.querySelectorAll('details.cluster[data-id="fabric:/Shop/Catalog"] tbody tr').length === 2);
   const before = Number(await page.getAttribute('body', 'data-generation'));
   await catalog.locator('tbody tr').nth(2).waitFor();
   assert.ok(Number(await page.getAttribute('body', 'data-generation')) > before, 'the generation goes up');

@@ -1,5 +1,8 @@
 //! Services that requests do not get through to are looked at now, and rarely if that helps nothing.
 
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::error::DiscoverError;
 use crate::merge::{Merge, MergeSource};
@@ -209,5 +212,73 @@ async fn the_provider_of_the_cluster_is_told() {
         let heard = [0, 1].map(|i: usize| sources[i].take_unreachable().len());
         assert_eq!(heard, told, "{cluster}");
     }
+    following.abort();
+}
+
+/// A task that counts how often it is woken.
+fn counted(work: impl Future<Output = ()> + Send + 'static) -> (Arc<AtomicUsize>, AbortHandle) {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&polls);
+    let mut work = Box::pin(work);
+    let work = poll_fn(move |context| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        work.as_mut().poll(context)
+    });
+    (polls, tokio::spawn(work).abort_handle())
+}
+
+/// Ten thousand failures a second, of two clusters in turn. What looks at them is woken as often as with ten.
+#[tokio::test(start_paused = true)]
+async fn wake_ups_are_paced_as_looks_are() {
+    let source = ScriptedDiscoverer::new("script");
+    source.answer([service("a", "http://a"), service("b", "http://b")]);
+    let (provider, driver) = Runner::new(source.clone()).options(options()).into_parts();
+    let (runner, driving) = counted(driver);
+    let merged = Arc::new(Merge::new().source(MergeSource::new(provider)).start());
+    merged.ready().await;
+    let reported = Arc::new(UnreachableClusters::new());
+    let (passing, following) = counted({
+        let (merged, reported) = (Arc::clone(&merged), Arc::clone(&reported));
+        async move { match merged.follow_unreachable(&reported).await {} }
+    });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let woken = || [&runner, &passing].map(|polls| polls.load(Ordering::Relaxed));
+    let (before, calls) = (woken(), source.calls());
+    for _ in 0..5_000 {
+        for cluster in ["a", "b"] {
+            for _ in 0..5 {
+                reported.report(&cluster.into(), Unreachable::Destination);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let polls: Vec<_> = woken()
+        .iter()
+        .zip(before)
+        .map(|(now, before)| now - before)
+        .collect();
+    let looks = source.calls() - calls;
+    assert!((4..=16).contains(&looks), "{looks}");
+    // A round and its look wake the runner some times more.
+    assert!(
+        polls[1] <= 55 && polls[0] <= 55 + 16 * looks,
+        "{polls:?}, {looks} looks"
+    );
+
+    // Who fails first is heard at once, whatever failed before.
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let calls = source.calls();
+    reported.report(&"a".into(), Unreachable::Cluster);
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert!(source.calls() > calls);
+    let before = woken();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let idle: usize = woken()
+        .iter()
+        .zip(before)
+        .map(|(now, before)| now - before)
+        .sum();
+    assert!(idle <= 30, "{idle}");
+    driving.abort();
     following.abort();
 }

@@ -66,6 +66,77 @@ async fn services_that_were_not_reached_come_first_in_the_next_round() {
     assert_eq!(quarantined(&state).len(), 200);
 }
 
+/// Sixteen services whose validators hang about their new addresses, and one behind them: it comes to its own address.
+#[tokio::test(start_paused = true)]
+async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses() {
+    let names = || {
+        (0..40)
+            .map(|n| format!("hung{n:02}"))
+            .chain(["zoo".to_owned()])
+    };
+    let described = |route: &str, address: &str| {
+        let labelled = |name: String| {
+            let labels = [
+                ("proxy.enable".to_owned(), "true".to_owned()),
+                ("proxy.routes.main.path".to_owned(), format!("/{name}")),
+                ("proxy.routes.main.order".to_owned(), route.to_owned()),
+            ];
+            let destination = DestinationConfig {
+                address: address.to_owned(),
+                ..Default::default()
+            };
+            DiscoveredService::labelled(name, labels, [("d", destination)])
+        };
+        names().map(labelled).collect::<Vec<_>>()
+    };
+    let hangs = Hangs::default();
+    let source = ScriptedDiscoverer::new("script");
+    source.answer(described("1", "http://old"));
+    let provider = Runner::new(source.clone())
+        .options(options())
+        .validator(hangs.clone())
+        .start();
+    let state = after_rounds(&source, &provider, 1).await;
+    assert_eq!(serving(&state).len(), 41);
+
+    hangs.0.store(true, Ordering::Relaxed);
+    source.answer(described("abc", "http://new"));
+    let begun = Instant::now();
+    let mut state = after_rounds(&source, &provider, 2).await;
+    let moved = begun.elapsed();
+    while !serving(&state).contains(&"zoo=http://new".to_owned()) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        state = provider.state();
+        assert!(begun.elapsed() < moved + Duration::from_secs(40), "starved");
+    }
+    assert_eq!(quarantined(&state).len(), 41);
+    // Behind 40 that hang it is among the third sixteen: two rounds of 10 s and their gaps.
+    assert!(
+        begun.elapsed() < moved + Duration::from_secs(25),
+        "{:?}",
+        begun.elapsed() - moved
+    );
+    // It stays there, and moves again in the next round: those that hung come after it.
+    let rounds = state.status.rounds;
+    source.answer(described("abc", "http://newer"));
+    let state = after_rounds(&source, &provider, rounds + 1).await;
+    assert!(serving(&state).contains(&"zoo=http://newer".to_owned()));
+}
+
+/// As [`HungAbout`], when told to.
+#[derive(Clone, Default)]
+struct Hangs(Arc<AtomicBool>);
+
+#[async_trait]
+impl ConfigValidator for Hangs {
+    async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
+        match self.0.load(Ordering::Relaxed) {
+            true => HungAbout.validate(candidate).await,
+            false => Problems::new(),
+        }
+    }
+}
+
 /// Refuses everything when told to.
 #[derive(Clone, Default)]
 struct Strict(Arc<AtomicBool>);

@@ -65,7 +65,7 @@ async fn what_was_kept_serves_only_where_nobody_knows_better() {
     let registry = folder.path().join("registry.yaml");
     std::fs::write(&registry, file("registry.yaml", &[])).expect("the folder is ours");
     let start = async || {
-        let patience = "persistAfter: 10s\n";
+        let patience = "persistAfter: 4s\n";
         ControlPlane::start_with(&plane, &registry, &sas.url(), patience).await
     };
     let (mut one, mut two) = (start().await, start().await);

@@ -23,7 +23,7 @@ fn no_effect(entry: &Entry<'_>, name: &HeaderName, why: &str) -> Problem {
     Problem::warning(
         entry.place(entry.kind()),
         "connection_header",
-        format!("`{name}` concerns one connection and {why}; this has no effect"),
+        format!("`{name}` {why}; this has no effect"),
     )
 }
 
@@ -115,13 +115,15 @@ pub(super) fn allow(
     if problems.error_count() > errors_before {
         return None;
     }
-    for name in names
-        .iter()
-        .filter(|name| NEVER_PASSED_ON.contains(&name.as_str()))
-    {
-        problems.push(no_effect(entry, name, "is never passed on"));
+    let only = copying.only.get_or_insert_default();
+    for name in names {
+        if NEVER_PASSED_ON.contains(&name.as_str()) {
+            let why = "concerns one connection and is never passed on";
+            problems.push(no_effect(entry, &name, why));
+        } else {
+            only.push(name);
+        }
     }
-    copying.only.get_or_insert_default().extend(names);
     Some(())
 }
 
@@ -211,10 +213,22 @@ pub(super) fn writable(
     }
     let not_written: &[&str] = match entry.kind().starts_with("Request") {
         true => &["connection", "te", "upgrade"],
-        false => &["connection", "keep-alive", "proxy-connection"],
+        false => &[
+            "connection",
+            "host",
+            "keep-alive",
+            "proxy-connection",
+            "te",
+            "upgrade",
+        ],
     };
     if not_written.contains(&name.as_str()) {
-        problems.push(no_effect(entry, &name, "is the proxy's to write"));
+        let why = match name == HOST {
+            true => "is a field of requests",
+            false => "concerns one connection and is the proxy's to write",
+        };
+        problems.push(no_effect(entry, &name, why));
+        return None;
     }
     if name == HOST && action == SetOrAppend::Append && entry.kind().starts_with("Request") {
         problems.push(

@@ -9,6 +9,7 @@ use super::*;
 use crate::ForwardErrorKind;
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
+use crate::head::HeadEdits;
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
@@ -111,10 +112,10 @@ fn replies_say_nothing_that_a_connection_lives_by() {
     let response = reply.into_response();
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(response.headers().len(), 1);
-    assert_eq!(http_body::Body::size_hint(response.body()).exact(), Some(2));
+    assert_eq!(*response.body(), "no");
 
     let none = Reply::new(StatusCode::NO_CONTENT).with_body("never");
-    assert!(http_body::Body::is_end_stream(none.into_response().body()));
+    assert!(none.into_response().body().is_empty());
     let interim = Reply::new(StatusCode::SWITCHING_PROTOCOLS).into_response();
     assert_eq!(interim.status(), StatusCode::INTERNAL_SERVER_ERROR);
 }

@@ -4,6 +4,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode, Version};
 
 use super::*;
+use crate::head::HeadEdits;
 use crate::http1::{Asked, parse_response};
 
 const HEAD: &str = "GET /a/b?c=d HTTP/1.1\r\nHost: shop.example:81\r\nX-Twice: 1\r\nAccept: */*\r\n\

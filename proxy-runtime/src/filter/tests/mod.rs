@@ -6,7 +6,8 @@ use http::Request;
 use http::request::Parts;
 
 use super::*;
-use crate::forward::HttpHead;
+use crate::head::HeadEdits;
+use crate::head::HttpHead;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 
 /// A head in the buffer that it was read into.

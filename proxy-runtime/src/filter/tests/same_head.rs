@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fixtures::snapshot;
 use crate::forward::{BodyKind, OutgoingHead, pass_on};
+use crate::head::HeadEdits;
 use crate::http1::{
     Asked, FieldValue, OutgoingTarget, RequestRewrite, ResponseRewrite, parse_response,
     write_request, write_response,

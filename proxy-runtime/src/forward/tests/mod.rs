@@ -8,10 +8,11 @@ use http::request::Parts;
 use http::{Request, Version};
 use proxy_model::Snapshot;
 
+use super::OutgoingHead;
 use super::request::BodyKind;
-use super::{HttpHead, OutgoingHead};
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
+use crate::head::HttpHead;
 
 /// One route for everything with these transforms, to one destination at this address.
 fn config(transforms: &str, address: &str) -> Arc<Snapshot> {

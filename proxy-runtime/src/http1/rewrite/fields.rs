@@ -17,6 +17,16 @@ pub enum Copied<'a> {
 }
 
 impl Copied<'_> {
+    /// The classes among `dropped` that are left out all the same where fields are named: a field that concerns a connection
+    /// may be sent on if a route names it.
+    #[inline]
+    pub(super) fn dropping(self, dropped: ClassSet) -> ClassSet {
+        match self {
+            Self::All | Self::None => dropped,
+            Self::Only(_) => dropped.without(FieldClass::HopByHop),
+        }
+    }
+
     #[inline]
     pub(super) fn has(self, buffer: &[u8], field: &Field) -> bool {
         match self {
@@ -30,7 +40,7 @@ impl Copied<'_> {
     /// Whether the field of this name is sent on.
     #[cfg(feature = "server")]
     #[inline]
-    pub(super) fn has_name(self, name: &[u8]) -> bool {
+    pub(crate) fn has_name(self, name: &[u8]) -> bool {
         match self {
             Self::All => true,
             Self::None => false,

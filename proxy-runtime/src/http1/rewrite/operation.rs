@@ -124,21 +124,23 @@ pub enum FieldOperation<'a> {
     Append(&'a FieldName, FieldValue<'a>),
 }
 
-/// What operations cannot change.
-const PROTECTED: ClassSet = ClassSet::EMPTY
-    .with(FieldClass::Host)
-    .with(FieldClass::Connection)
-    .with(FieldClass::Upgrade)
-    .with(FieldClass::Te)
-    .with(FieldClass::ContentLength)
-    .with(FieldClass::TransferEncoding);
-
 impl FieldOperation<'_> {
+    /// The classes of fields that operations cannot change: connections and bodies live by them.
+    pub(crate) const PROTECTED: ClassSet = ClassSet::EMPTY
+        .with(FieldClass::Host)
+        .with(FieldClass::Connection)
+        .with(FieldClass::Upgrade)
+        .with(FieldClass::Te)
+        .with(FieldClass::ContentLength)
+        .with(FieldClass::TransferEncoding);
+
     /// The name whose lines it leaves out.
     #[inline]
     fn removed(&self) -> Option<&FieldName> {
         match self {
-            Self::Remove(name) | Self::Set(name, _) if !PROTECTED.contains(name.class) => {
+            Self::Remove(name) | Self::Set(name, _)
+                if !FieldOperation::PROTECTED.contains(name.class) =>
+            {
                 Some(name)
             }
             _ => None,
@@ -202,7 +204,7 @@ impl<'a> Removed<'a> {
             let other = later.removed();
             other.is_some_and(|other| other.is_same(name))
         };
-        !PROTECTED.contains(name.class) && !later.any(is_same)
+        !FieldOperation::PROTECTED.contains(name.class) && !later.any(is_same)
     }
 }
 
@@ -227,7 +229,11 @@ impl Changes for Removed<'_> {
                 FieldOperation::Append(name, value) => (name, value, self.once),
                 FieldOperation::Remove(_) | FieldOperation::Nothing => continue,
             };
-            if PROTECTED.union(doubtful).contains(name.class) && !self.is_written(number, name) {
+            if FieldOperation::PROTECTED
+                .union(doubtful)
+                .contains(name.class)
+                && !self.is_written(number, name)
+            {
                 continue;
             }
             name.write_line(*value, out);

@@ -101,7 +101,9 @@ pub(crate) fn write_changed_request<C: Changes>(
 ) {
     let end = request.head_length() - END.len();
     out.reserve(end + 256);
-    let mut dropped = ClassSet::CONNECTION.union(rewrite.dropped);
+    let mut dropped = rewrite
+        .copied
+        .dropping(ClassSet::CONNECTION.union(rewrite.dropped));
     let from = if begins_as_written(buffer, request, table, rewrite) {
         dropped = dropped.without(FieldClass::Host);
         request.method_span().start() as usize

@@ -79,7 +79,9 @@ pub fn write_response(
             first_line(table, end)
         }
     };
-    let mut dropped = ClassSet::CONNECTION.union(rewrite.dropped);
+    let mut dropped = rewrite
+        .copied
+        .dropping(ClassSet::CONNECTION.union(rewrite.dropped));
     let mut length = None;
     if response.is_bodiless() || rewrite.chunked {
         dropped = dropped.with(FieldClass::ContentLength);
@@ -124,7 +126,7 @@ pub(crate) fn kept_fields<'a>(
     table: &'a HeadTable,
     copied: Copied<'a>,
 ) -> impl Iterator<Item = &'a Field> + Clone {
-    let mut dropped = ClassSet::CONNECTION;
+    let mut dropped = copied.dropping(ClassSet::CONNECTION);
     if response.is_bodiless() || response.framing() == Framing::Chunked {
         dropped = dropped.with(FieldClass::ContentLength);
     }

@@ -42,11 +42,12 @@ pub(crate) fn write_stream_request(request: &StreamRequest<'_>, out: &mut Vec<u8
     request.target.write(out);
     put(out, &[b" HTTP/1.1\r\nHost: ", request.host.as_bytes()]);
     let removed = Removed::new(request.operations);
+    let dropped = request.copied.dropping(DROPPED);
     let mut last: Option<&HeaderName> = None;
     for (name, value) in request.fields {
         let bytes = name.as_str().as_bytes();
         let class = classify(bytes);
-        if DROPPED.contains(class)
+        if dropped.contains(class)
             || removed.has_name(bytes, class)
             || !request.copied.has_name(bytes)
         {

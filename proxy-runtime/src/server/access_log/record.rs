@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::AccessLogSink;
 use crate::connection::ConnectionInfo;
-use crate::forward::{ExchangeInfo, ForwardErrorKind};
-use crate::server::connection::Outcome;
+use crate::error::ForwardErrorKind;
+use crate::response::ExchangeInfo;
+use crate::server::outcome::Outcome;
 
 /// What is known of a request at its end.
 ///

@@ -13,7 +13,6 @@
 //! ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back ([`ServiceCall`],
 //! [`RequestBody`], [`ResponseBody`]).
 
-mod address_text;
 #[cfg(feature = "tls")]
 mod handshake;
 mod io;
@@ -37,12 +36,10 @@ use http_body::Body;
 use tokio::time::Instant;
 use tower_service::Service;
 
-pub(crate) use self::address_text::AddressText;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
-pub use self::record::Outcome;
 pub(crate) use self::record::RequestRecord;
-pub use self::request_body::{RequestBody, RequestBodyError};
+pub use self::request_body::RequestBody;
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::served::Served;
 #[cfg(feature = "http2")]

@@ -18,10 +18,10 @@ use super::body_channel::BodySender;
 use super::client::Client;
 use super::response::{Asker, Begun, Writing, write_head};
 use crate::BoxError;
-use crate::forward::Alarm;
 use crate::forward::spare::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
+use crate::progress::alarm::Alarm;
 use crate::server::connection::{RequestBody, ResponseBody, ServiceCall, Transport};
 
 /// What follows a response.

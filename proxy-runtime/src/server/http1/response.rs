@@ -11,7 +11,7 @@ use http::{StatusCode, response};
 
 use super::batch::Batch;
 use super::date::write_date;
-use crate::forward::headers::classes;
+use crate::head::headers::classes;
 use crate::http1::{
     CHUNK_END, ChunkHead, ClassSet, FieldClass, LAST_CHUNK, Method, RawRequest, Version,
 };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http_body::Frame;
 
-use crate::forward::headers::strip_trailers;
+use crate::head::headers::strip_trailers;
 
 /// The body of a request as it comes over a stream.
 ///

@@ -5,7 +5,7 @@ use http::header::{
     CONNECTION, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
 
-use crate::forward::headers::take_apart_if_long;
+use crate::head::headers::take_apart_if_long;
 use crate::server::http1::date::write_date;
 
 /// Makes the fields of a response fit for HTTP/2, which has none that concern a connection (RFC 9113 section 8.2.2), and
@@ -50,7 +50,7 @@ pub(crate) fn date() -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forward::headers::MOST_SHARED;
+    use crate::head::headers::MOST_SHARED;
 
     /// Whether each value shares the memory of a head with the fields that it is made of, after [`settle`].
     fn is_shared(length: usize) -> Vec<bool> {

@@ -1,6 +1,7 @@
 //! Which destinations may be picked.
 
 use super::*;
+use crate::live::Ineligible;
 
 #[test]
 fn availability_follows_health_and_policy() {

@@ -11,9 +11,10 @@ mod race;
 mod routes;
 
 use super::*;
-use crate::balance::{Random, Trial};
+use crate::balance::Random;
 use crate::fixtures::snapshot;
 use crate::health::Health;
+use crate::trial::Trial;
 
 fn context(zone: Option<&str>) -> Arc<PickContext> {
     Arc::new(PickContext {
@@ -68,6 +69,9 @@ fn destination(generation: &Generation, position: usize) -> Arc<DestinationState
     Arc::clone(&generation.cluster(ClusterIndex(0)).destinations()[position])
 }
 
+use crate::cluster::PickContext;
+use crate::cluster::Picked;
+use crate::live::DestinationState;
 use Health::{Healthy, Unhealthy, Unknown};
 
 /// Two tiers, two zones and a destination without weight.

@@ -4,7 +4,7 @@ use http::request::Parts;
 use proxy_model::compiled::KeyRefusal;
 
 use super::*;
-use crate::forward::HttpHead;
+use crate::head::HttpHead;
 use crate::state::Nowhere;
 
 #[test]

@@ -12,7 +12,8 @@ use proxy_model::Snapshot;
 
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
-use crate::forward::{BodyKind, HttpHead, OutgoingHead};
+use crate::forward::{BodyKind, OutgoingHead};
+use crate::head::HttpHead;
 
 /// One route with these transforms, to one destination with these settings.
 fn config(path: &str, transforms: &str, destination: &str) -> Arc<Snapshot> {

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::{config, values};
-use crate::filter::HeadEdits;
+use crate::head::HeadEdits;
 use crate::transform::{apply_to_own_response, apply_to_response, apply_to_trailers};
 
 #[test]

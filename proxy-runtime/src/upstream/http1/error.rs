@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::forward::UploadError;
 use crate::http1::Refusal;
+use crate::progress::UploadError;
 
 /// Why an exchange over HTTP/1.1 failed. The connection is of no use any more.
 #[derive(Debug, thiserror::Error)]

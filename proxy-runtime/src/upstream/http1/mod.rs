@@ -55,10 +55,10 @@ pub(super) use self::round_trip::SendFuture;
 pub(crate) use self::round_trip::Unanswered;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
-use crate::exchange::Over;
-#[cfg(feature = "server")]
-use crate::exchange::Sent;
 use crate::http1::Method;
+use crate::retry::Over;
+#[cfg(feature = "server")]
+use crate::retry::Sent;
 use crate::stream::{ByteStream, ReadBuffer};
 
 /// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB.

@@ -6,8 +6,8 @@ use super::output::Output;
 use super::request_head::RequestFraming;
 use super::round_trip::{RoundTrip, Unanswered};
 use super::{Http1Body, Http1Connection, Http1Error, RequestWriter};
-use crate::forward::OutgoingBody;
 use crate::http1::{self, Asked, HeadTable, RawResponse};
+use crate::progress::OutgoingBody;
 
 /// A request whose head was written already, on its way, and the head of its response as it came.
 ///

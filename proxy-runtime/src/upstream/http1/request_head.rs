@@ -26,7 +26,7 @@ impl RequestFraming {
             return Ok(Self::Chunked);
         }
         let length = head.headers.get(CONTENT_LENGTH);
-        let length = length.and_then(crate::forward::parse_length);
+        let length = length.and_then(crate::head::headers::parse_length);
         length.map(Self::Length).ok_or(Http1Error::Request)
     }
 }

@@ -12,8 +12,8 @@ use super::super::io::UpstreamIo;
 use super::output::Output;
 use super::request_head::{self, RequestFraming, write_field};
 use super::{Http1Error, Keep};
-use crate::forward::OutgoingBody;
 use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
+use crate::progress::OutgoingBody;
 use crate::stream::poll_write_all;
 
 /// Data that is copied behind what is written before it, rather than handed to the system as a part of its own.

@@ -13,9 +13,9 @@ use super::early::Early;
 use super::output::Output;
 use super::response_head::{MOST_INTERIM, limits, to_response};
 use super::{Http1Connection, Http1Error, RequestWriter};
-use crate::exchange::{Came, Sent};
-use crate::forward::{Continuation, OutgoingBody};
 use crate::http1::{self, Asked, LentTable, RawResponse, Refusal, Status, parse_response};
+use crate::progress::{Continuation, OutgoingBody};
+use crate::retry::{Came, Sent};
 use crate::upstream::error::{ExchangeError, SendError};
 
 /// A request without a response.

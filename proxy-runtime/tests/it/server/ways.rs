@@ -344,6 +344,24 @@ pub(crate) fn changed_routes() -> Vec<(Value, &'static str)> {
         json!([{ "X-Forwarded": "Remove" }]),
         json!([{ "X-Forwarded": "Off" }]),
         json!([{ "Forwarded": "for,proto,host", "ForFormat": "Ip" }]),
+        json!([{ "Forwarded": "proto", "Action": "Append" }]),
+        json!([{ "Forwarded": "proto", "Action": "Remove" }]),
+        json!([{ "RequestHeaderRouteValue": "X-Old", "Set": "kind" }]),
+        json!([{ "RequestHeaderRouteValue": "X-Old", "Append": "rest" }]),
+        json!([{ "RequestHeaderRouteValue": "X-Old", "Set": "nothing" }]),
+        json!([{ "RequestHeaderRouteValue": "Host", "Set": "kind" }]),
+        json!([{ "RequestHeader": "Proxy-Authorization", "Set": "ours" }]),
+        json!([{ "RequestHeader": "TE", "Set": "gzip" }, { "RequestHeader": "Upgrade", "Set": "h2c" }]),
+        json!([{ "RequestHeadersAllowed": "X-Keep;Proxy-Authorization;TE;Keep-Alive" }]),
+        json!([{ "RequestHeader": "X-Keep", "Append": "named by the client's `Connection`" }]),
+        (1..=40)
+            .map(|number| json!({ "RequestHeader": format!("X-{number}"), "Set": "1" }))
+            .collect(),
+        (1..=40)
+            .map(|number| json!({ "ResponseHeader": format!("X-{number}"), "Set": "1" }))
+            .collect(),
+        json!([{ "ResponseHeadersAllowed": "X-A;Proxy-Authenticate;Connection;Upgrade" }]),
+        json!([{ "ResponseHeader": "Keep-Alive", "Set": "1" }, { "ResponseHeader": "TE", "Set": "1" }]),
         json!([{ "ResponseHeader": "X-Added", "Set": "1", "When": "Always" }]),
         json!([{ "ResponseHeader": "X-A", "Append": "3" }]),
         json!([{ "ResponseHeader": "X-Failure", "Set": "1", "When": "Failure" }]),
@@ -390,8 +408,15 @@ async fn answers_of_the_proxy_have_one_date() {
 async fn changes_are_the_same_both_ways() {
     let request =
         format!("GET {CHANGED} HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\nX-Keep: 2\r\n\r\n");
+    let odd = format!(
+        "GET {CHANGED} HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\nX_Old: imitated\r\nX-Keep: 2\r\nTE: gzip, trailers\r\n\
+         Forwarded: for=1.2.3.4\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: theirs\r\nConnection: x-keep, te\r\n\r\n"
+    );
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nUpgrade: h2c\r\nProxy-Authenticate: Basic\r\n\
+                  Connection: x-a, upgrade\r\n\r\nok";
     for (route, base) in changed_routes() {
         compare_forwarded(&route.to_string(), &route, base, &request, OK).await;
+        compare_forwarded(&route.to_string(), &route, base, &odd, answer).await;
     }
     // The response to another method than the client's: its body is none of the client's business.
     let route = json!({ "Transforms": [{ "HttpMethodChange": "HEAD", "Set": "GET" }] });

@@ -14,7 +14,7 @@ use testkit::body;
 use testkit::client::{ClientError, Connection, Protocol};
 use testkit::origin::{Origin, Protocols, websocket_accept};
 use testkit::raw::{RawClient, RawOrigin};
-use testkit::time::guarded;
+use testkit::time::{eventually, guarded};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::server::support::{connections, loopback};
@@ -38,6 +38,11 @@ const UPSTREAMS: &[Upstream] = &[
 ];
 
 fn serve(url: &str, upstream: Upstream) -> (ServerHandle, SocketAddr) {
+    let (_, server, address) = serve_proxy(url, upstream);
+    (server, address)
+}
+
+fn serve_proxy(url: &str, upstream: Upstream) -> (Proxy, ServerHandle, SocketAddr) {
     let version = match upstream {
         Upstream::Http1 => "1.1",
         #[cfg(feature = "http2")]
@@ -59,7 +64,19 @@ fn serve(url: &str, upstream: Upstream) -> (ServerHandle, SocketAddr) {
     let server = server.with_listener(Listener::http(loopback()));
     let server = server.bind().unwrap().start().unwrap();
     let address = server.local_addrs()[0];
-    (server, address)
+    (proxy, server, address)
+}
+
+/// Nothing but a client has done something wrong, and each time that was counted.
+async fn assert_only_clients_failed(proxy: &Proxy, rejected: u64) {
+    eventually("each rejected handshake is counted", async || {
+        let errors = &proxy.clusters()[0].errors;
+        errors.get("RequestRejected") == Some(&rejected)
+    })
+    .await;
+    let errors = &proxy.clusters()[0].errors;
+    assert_eq!(errors.get("RequestCreation"), None);
+    assert_eq!(proxy.overview().clusters_failing, 0);
 }
 
 /// An origin that agrees to every WebSocket as `agree` says, and sends every byte of it back.
@@ -119,7 +136,7 @@ async fn of_http1_only_a_handshake_opens_a_tunnel() {
     let with_version = |lines: &str| format!("{key}{lines}");
     for upstream in UPSTREAMS {
         let origin = origin(*upstream, |_| {});
-        let (_server, address) = serve(&origin.url(), *upstream);
+        let (proxy, _server, address) = serve_proxy(&origin.url(), *upstream);
         for (name, request, status) in [
             ("no key", ask(GET, VERSION), 400),
             ("an empty key", ask(GET, &with_key("")), 400),
@@ -171,6 +188,8 @@ async fn of_http1_only_a_handshake_opens_a_tunnel() {
             }
         }
         assert_eq!(origin.traffic().requests(), 0, "{upstream:?}");
+        // Without those that have a body.
+        assert_only_clients_failed(&proxy, 11).await;
 
         // The same without the mistake. What is named as for one connection only is part of the handshake all the same.
         let named = "Connection: Sec-WebSocket-Key, Sec-WebSocket-Version\r\n";
@@ -190,7 +209,7 @@ async fn of_http1_only_a_handshake_opens_a_tunnel() {
 async fn of_http2_only_a_handshake_opens_a_tunnel() {
     for upstream in UPSTREAMS {
         let origin = origin(*upstream, |_| {});
-        let (_server, address) = serve(&origin.url(), *upstream);
+        let (proxy, _server, address) = serve_proxy(&origin.url(), *upstream);
         let mut opened = 0;
         for (name, fields, status) in [
             ("no version", &[][..], 400),
@@ -222,6 +241,7 @@ async fn of_http2_only_a_handshake_opens_a_tunnel() {
             assert_eq!(origin.traffic().requests(), opened, "{name}, {upstream:?}");
         }
         assert_eq!(opened, 2, "{upstream:?}");
+        assert_only_clients_failed(&proxy, 5).await;
     }
 }
 

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use discovery_core::text::shortened;
 use proxy_model::json::{Node, ObjectReader};
-use proxy_model::{Problem, Problems};
+use proxy_model::{Problem, Problems, yaml};
 
 use super::super::document::{self, protocol};
-use super::super::yaml;
 use crate::translate::{Branch, Protocol, Provides, RegistryService};
 
 /// The services of a registry, and what is wrong with others.

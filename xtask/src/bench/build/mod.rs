@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use crate::checks::{LIMIT, show};
 use crate::process::Invocation;
+use crate::say;
 use crate::steps::Outcome;
 use crate::test;
 use crate::workspace::Workspace;
@@ -60,17 +61,17 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     };
     if options.renew {
-        print!("{}", table::text(&seconds));
+        say!("{}", table::text(&seconds).trim_end());
         let baseline = Baseline::of(&seconds, &members(&workspace));
         fs::write(BASELINE, baseline.to_string())?;
         let page = fs::read_to_string(PAGE)?;
         fs::write(PAGE, table::renew(&page, &seconds)?)?;
-        println!("written: {BASELINE}, {PAGE}");
+        say!("written: {BASELINE}, {PAGE}");
         return Ok(ExitCode::SUCCESS);
     }
     Ok(match step(&workspace, Some(&seconds))? {
         Outcome::Passed { note } => {
-            println!("{}", note.unwrap_or_default());
+            say!("{}", note.unwrap_or_default());
             ExitCode::SUCCESS
         }
         Outcome::Failed { why, .. } | Outcome::Skipped { why } => {
@@ -105,7 +106,7 @@ pub(crate) fn step(workspace: &Workspace, seconds: Option<&Seconds>) -> crate::R
         return Ok(skipped(&why));
     }
     let members = members(workspace);
-    print!("{}", table::text(seconds));
+    say!("{}", table::text(seconds).trim_end());
     let before: Baseline = fs::read_to_string(BASELINE)
         .map_err(|error| format!("{BASELINE}: {error}"))?
         .parse()?;
@@ -124,7 +125,7 @@ fn watch(command: Invocation, directory: &Path) -> crate::Result<(Outcome, Optio
         return Ok((show(&[command])?, None));
     }
     let log = Log::begin(directory)?;
-    println!("{command}");
+    say!("{command}");
     let ended = log.watch(command.clone()).show(LIMIT)?;
     let seconds = log.end()?;
     if ended.is_success() {

@@ -82,8 +82,12 @@ fn knows(package: &str) -> Option<Knows> {
         "azure-loadbalancer" => Knows::Only(&[
             Optional("proxy-model"),
             Optional("discovery-core"),
+            Optional("discovery-consul"),
+            Optional("discovery-serf"),
+            Optional("discovery-servicefabric"),
             On("discovery-http"),
             Optional("program-kit"),
+            Development("servicefabric-emulator"),
         ]),
         _ => return None,
     })

@@ -7,8 +7,8 @@ use http_body_util::BodyExt;
 
 use super::super::Rest;
 use super::*;
-use crate::exchange::Sent;
-use crate::forward::Continuation;
+use crate::progress::Continuation;
+use crate::retry::Sent;
 use crate::upstream::tests::{Counted, Resetting};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";

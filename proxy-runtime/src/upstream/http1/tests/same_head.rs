@@ -12,15 +12,16 @@ use proxy_model::transform::HeaderCopy;
 
 use super::super::request_head::{self, RequestFraming};
 use crate::connection::ConnectionInfo;
-use crate::engine::HeadPlan;
-use crate::engine::typed::{TypedRequest, framing, written_target};
 use crate::fixtures::snapshot;
-use crate::forward::{BodyKind, HttpHead, OutgoingHead};
+use crate::forward::typed::{TypedRequest, framing, written_target};
+use crate::forward::{BodyKind, OutgoingHead};
+use crate::head::AddressText;
+use crate::head::HttpHead;
 use crate::http1::FieldValue;
-use crate::server::AddressText;
+use crate::transform::HeadPlan;
 
 /// What a route may do to heads.
-const TRANSFORMS: [&str; 14] = [
+const TRANSFORMS: [&str; 22] = [
     "",
     r#"{"RequestHeadersCopy":"false"}"#,
     r#"{"RequestHeadersAllowed":"X-A;Cookie;Accept"}"#,
@@ -35,16 +36,26 @@ const TRANSFORMS: [&str; 14] = [
     r#"{"X-Forwarded":"Off"}"#,
     r#"{"PathPrefix":"/below"},{"QueryValueParameter":"q","Append":"1"}"#,
     r#"{"PathRemovePrefix":"/a"},{"ClientCert":"X-A"}"#,
+    r#"{"RequestHeaderRouteValue":"X-A","Set":"all"}"#,
+    r#"{"RequestHeaderRouteValue":"X-B","Append":"all"}"#,
+    r#"{"RequestHeaderRouteValue":"X-A","Set":"none"}"#,
+    r#"{"Forwarded":"proto,host,for,by","ForFormat":"IpAndPort","ByFormat":"Ip"}"#,
+    r#"{"Forwarded":"for","ForFormat":"Ip","Action":"Append"}"#,
+    r#"{"RequestHeadersAllowed":"TE;Proxy-Authorization;X-A;Keep-Alive"}"#,
+    r#"{"RequestHeader":"Proxy-Authorization","Set":"ours"}"#,
+    r#"{"RequestHeader":"TE","Set":"gzip"},{"RequestHeader":"Connection","Append":"close"}"#,
 ];
 
 /// What clients say, some of it more than once.
-const FIELDS: [(&str, &str); 28] = [
+const FIELDS: [(&str, &str); 30] = [
     ("host", "shop.example:81"),
     ("accept", "*/*"),
     ("accept", "text/html"),
     ("x-a", "1"),
     ("x-a", "2"),
     ("x-b", ""),
+    ("x_a", "imitated"),
+    ("x_b", "imitated"),
     ("user-agent", "test  with   spaces"),
     ("cookie", "a=1"),
     ("cookie", "b=2"),
@@ -167,7 +178,7 @@ fn compare(config: &Snapshot, parts: &Parts, body: BodyKind) -> bool {
 fn what_is_usual_is_written_straight() {
     let config = route("", "http://destination:8080/");
     for fields in [
-        &FIELDS[..13],
+        &FIELDS[..15],
         &[("connection", "keep-alive"), ("accept", "*/*")],
         &[("connection", "close, te, not-there")],
     ] {

@@ -1,0 +1,147 @@
+//! Which of several programs writes.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use azure_loadbalancer::arm::ReqwestTransport;
+use azure_loadbalancer::sources::kubernetes::{Lease, LeaseOptions};
+use program_kit::Failure;
+
+use super::cli::Apply;
+use super::health::Health;
+use super::inputs;
+
+/// Where a pod finds the name of its namespace.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// How often a lock is tried that another program has.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// The right to write.
+pub(super) struct Leadership {
+    kind: Kind,
+    health: Arc<Health>,
+}
+
+enum Kind {
+    /// Nobody else runs.
+    Alone,
+    /// Whoever holds the lease of an API server.
+    Lease(Box<Lease<ReqwestTransport>>),
+    /// Whoever has the lock of a file, which the system takes away when the program ends.
+    Lock { path: PathBuf, held: Option<File> },
+}
+
+impl Leadership {
+    pub(super) fn new(options: &Apply, health: Arc<Health>) -> Result<Self, Failure> {
+        let kind = match (&options.leader_lock, options.leader_elect) {
+            (Some(path), _) => Kind::Lock {
+                path: path.clone(),
+                held: None,
+            },
+            (None, true) => Kind::Lease(Box::new(lease(options)?)),
+            (None, false) => Kind::Alone,
+        };
+        Ok(Self { kind, health })
+    }
+
+    /// Waits until this program may write.
+    pub(super) async fn acquire(&mut self) -> Result<(), Failure> {
+        match &mut self.kind {
+            Kind::Alone => return Ok(()),
+            Kind::Lease(lease) => {
+                let last = Some(lease.holder()).filter(|holder| *holder != lease.identity());
+                self.health.stand_by(last.unwrap_or_default());
+                let health = Arc::clone(&self.health);
+                lease
+                    .acquire(move |holder| {
+                        tracing::warn!(holder, "standing by: another program holds the lease");
+                        health.stand_by(holder);
+                    })
+                    .await;
+            }
+            Kind::Lock { path, held } => {
+                self.health.stand_by("");
+                *held = Some(locked(path, &self.health).await?);
+            }
+        }
+        tracing::warn!("leading: this program writes");
+        self.health.lead();
+        Ok(())
+    }
+
+    /// Returns when this program may not write any more, with why.
+    pub(super) async fn keep(&mut self) -> String {
+        match &mut self.kind {
+            Kind::Lease(lease) => {
+                let lost = lease.keep().await;
+                self.health.stand_by(lease.holder());
+                lost.to_string()
+            }
+            Kind::Alone | Kind::Lock { .. } => std::future::pending().await,
+        }
+    }
+
+    /// Lets others write.
+    pub(super) async fn release(&mut self) {
+        match &mut self.kind {
+            Kind::Alone => {}
+            Kind::Lease(lease) => lease.release().await,
+            Kind::Lock { held, .. } => *held = None,
+        }
+    }
+}
+
+fn lease(options: &Apply) -> Result<Lease<ReqwestTransport>, Failure> {
+    let client = inputs::kubernetes(&options.inputs)?;
+    let client = client.ok_or_else(|| Failure::new("--leader-elect needs --kubernetes"))?;
+    let mut wanted =
+        LeaseOptions::default().with_duration(Duration::from_secs(options.lease_duration));
+    let host = std::env::var("HOSTNAME").unwrap_or_default();
+    wanted.identity = format!("{host}_{}", wanted.identity)
+        .trim_start_matches('_')
+        .to_owned();
+    match options.lease.as_deref().map(|lease| lease.split_once('/')) {
+        Some(Some((namespace, name)))
+            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+        {
+            namespace.clone_into(&mut wanted.namespace);
+            name.clone_into(&mut wanted.name);
+        }
+        Some(_) => return Err(Failure::new("--lease is not NAMESPACE/NAME")),
+        None => {
+            if let Ok(namespace) = std::fs::read_to_string(NAMESPACE_FILE) {
+                namespace.trim().clone_into(&mut wanted.namespace);
+            }
+        }
+    }
+    Ok(Lease::new(client, wanted))
+}
+
+/// The lock of a file, once no other program has it.
+async fn locked(path: &std::path::Path, health: &Health) -> Result<File, Failure> {
+    let unusable = |error: std::io::Error| {
+        Failure::new(format!("{} cannot be locked: {error}", path.display()))
+    };
+    // Nothing is written there, so it may be a file that is used otherwise.
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(unusable)?;
+    let mut is_told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(unusable(error)),
+        }
+        if !is_told {
+            tracing::warn!(file = %path.display(), "standing by: another program has the lock");
+            health.stand_by("another program on this machine");
+            is_told = true;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}

@@ -1,0 +1,246 @@
+//! Nodes that are the destinations of a cluster which Serf, Consul or Service Fabric tells of.
+
+use program_kit::Failure;
+
+use super::cli::Members;
+
+#[cfg(not(any(feature = "consul", feature = "serf", feature = "servicefabric")))]
+pub(super) use self::absent::NodesFrom;
+#[cfg(any(feature = "consul", feature = "serf", feature = "servicefabric"))]
+pub(super) use self::present::NodesFrom;
+
+/// A program that was built to ask none of them.
+#[cfg(not(any(feature = "consul", feature = "serf", feature = "servicefabric")))]
+mod absent {
+    use std::convert::Infallible;
+
+    use azure_loadbalancer::Node;
+    use azure_loadbalancer::sources::Source;
+
+    use super::*;
+
+    pub(in crate::program) struct NodesFrom(Infallible);
+
+    impl NodesFrom {
+        pub(in crate::program) fn of(members: &Members) -> Result<Option<Self>, Failure> {
+            match members.nodes_from {
+                None => Ok(None),
+                Some(_) => Err(Failure::new(
+                    "--nodes-from: this program was built without the features `consul`, `serf` and `servicefabric`",
+                )),
+            }
+        }
+
+        pub(in crate::program) async fn once(self) -> Result<Vec<Node>, Failure> {
+            match self.0 {}
+        }
+
+        pub(in crate::program) fn follow(self) -> Result<Box<dyn Source<Node>>, Failure> {
+            match self.0 {}
+        }
+    }
+}
+
+#[cfg(any(feature = "consul", feature = "serf", feature = "servicefabric"))]
+mod present {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use azure_loadbalancer::Node;
+    use azure_loadbalancer::discovery::ClusterNodes;
+    use azure_loadbalancer::sources::{Source, SourceError};
+    use discovery_core::{ConfigProvider, DiscoveryProvider, ProviderState, Runner};
+    use program_kit::{read, with_causes};
+    use proxy_model::json::{ObjectReader, parse_document};
+    use proxy_model::{Problems, Severity, yaml};
+
+    use super::*;
+
+    /// After which time without nodes that is told.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A cluster of one source.
+    pub(in crate::program) struct NodesFrom {
+        runner: Runner,
+        cluster: String,
+    }
+
+    impl NodesFrom {
+        /// What the command line names, if it does.
+        pub(in crate::program) fn of(members: &Members) -> Result<Option<Self>, Failure> {
+            match (&members.nodes_from, &members.nodes_cluster) {
+                (Some(path), Some(cluster)) => Self::read(path, cluster).map(Some),
+                _ => Ok(None),
+            }
+        }
+
+        fn read(path: &Path, cluster: &str) -> Result<Self, Failure> {
+            let text = read(path)?;
+            let file = path.display();
+            let wrong = |problems: &Problems| {
+                let lines: Vec<_> = problems.errors().map(ToString::to_string).collect();
+                Failure::new(format!("{file}: {}", lines.join("; ")))
+            };
+            let is_json = text
+                .trim_start_matches('\u{feff}')
+                .trim_start()
+                .starts_with('{');
+            let document = match is_json {
+                true => parse_document(&text),
+                false => yaml::parse(&text),
+            };
+            let document = document.map_err(|problems| wrong(&problems))?;
+            let mut problems = Problems::new();
+            let runners = ObjectReader::read(&document, "", &mut problems, runners);
+            for problem in problems
+                .iter()
+                .filter(|one| one.severity == Severity::Warning)
+            {
+                tracing::warn!(%file, "{problem}");
+            }
+            if problems.has_errors() {
+                return Err(wrong(&problems));
+            }
+            let mut runners = runners.unwrap_or_default();
+            match (runners.pop(), runners.is_empty()) {
+                (Some(runner), true) => Ok(Self {
+                    runner: runner.map_err(|why| Failure::new(format!("{file}: {why}")))?,
+                    cluster: cluster.to_owned(),
+                }),
+                (Some(_), false) => Err(Failure::new(format!(
+                    "{file}: it has several sources, and one is wanted"
+                ))),
+                (None, _) => Err(Failure::new(format!(
+                    "{file}: it names no source; it may have {}",
+                    KNOWN.join(" or ")
+                ))),
+            }
+        }
+
+        /// The nodes that there are now.
+        pub(in crate::program) async fn once(self) -> Result<Vec<Node>, Failure> {
+            let once = self.runner.run_once().await;
+            let nodes = once
+                .state
+                .config
+                .as_ref()
+                .and_then(|config| ClusterNodes::of(config, &self.cluster));
+            nodes.ok_or_else(|| Failure::new(without(&once.state, &self.cluster)))
+        }
+
+        /// The nodes as they change.
+        pub(in crate::program) fn follow(self) -> Result<Box<dyn Source<Node>>, Failure> {
+            let provider = self.runner.start();
+            Ok(Box::new(Followed {
+                nodes: ClusterNodes::new(&provider, &*self.cluster),
+                provider,
+                cluster: self.cluster,
+                is_known: false,
+            }))
+        }
+    }
+
+    type Made = Vec<Result<Runner, String>>;
+
+    /// The sources that this program was built to ask.
+    const KNOWN: &[&str] = &[
+        #[cfg(feature = "consul")]
+        "ConsulDiscovery",
+        #[cfg(feature = "serf")]
+        "SerfDiscovery",
+        #[cfg(feature = "servicefabric")]
+        "ServiceFabricDiscovery",
+    ];
+
+    fn runners(document: &mut ObjectReader<'_, '_>) -> Made {
+        let mut made = Made::new();
+        #[cfg(feature = "consul")]
+        made.extend(document.object("ConsulDiscovery", |section| {
+            let read = discovery_consul::options::Section::read(section);
+            let discoverer = read.connect().map_err(|error| with_causes(&error));
+            discoverer.map(|one| one.runner())
+        }));
+        #[cfg(feature = "serf")]
+        made.extend(document.object("SerfDiscovery", |section| {
+            let read = discovery_serf::options::Section::read(section);
+            let discoverer = read.connect().map_err(|error| with_causes(&error));
+            discoverer.map(|one| one.runner())
+        }));
+        #[cfg(feature = "servicefabric")]
+        made.extend(document.object("ServiceFabricDiscovery", service_fabric));
+        made
+    }
+
+    /// Health is reported by who serves, not by who counts machines.
+    #[cfg(feature = "servicefabric")]
+    fn service_fabric(section: &mut ObjectReader<'_, '_>) -> Result<Runner, String> {
+        let mut read = discovery_servicefabric::options::Section::read(section);
+        for key in ["ReportServicesHealth", "ReportReplicasHealth"] {
+            if section.peek(key) == Some(&proxy_model::json::Node::Boolean(true)) {
+                let pointer = section.pointer_to(key);
+                let message = "no health is reported by this program";
+                section.problems().push(proxy_model::Problem::warning(
+                    pointer,
+                    "not_reported",
+                    message,
+                ));
+            }
+        }
+        read.options.report_services_health = false;
+        read.options.report_replicas_health = false;
+        let discovery = read.connect().map_err(|error| with_causes(&error))?;
+        Ok(discovery.discoverer().runner())
+    }
+
+    /// Why a cluster has no nodes.
+    fn without(state: &ProviderState, cluster: &str) -> String {
+        let error = state.status.last_error.as_ref();
+        let Some(config) = &state.config else {
+            let why = error.map_or("it has not answered", |error| &error.message);
+            return format!("--nodes-from: nothing is known yet: {why}");
+        };
+        let known: Vec<_> = config
+            .clusters
+            .keys()
+            .take(10)
+            .map(|id| id.as_str())
+            .collect();
+        let known = match known.is_empty() {
+            true => "there is none".to_owned(),
+            false => format!("known are {}", known.join(", ")),
+        };
+        format!("--nodes-cluster: there is no cluster {cluster:?}; {known}")
+    }
+
+    /// The nodes of a source that is asked for as long as this is there.
+    struct Followed {
+        nodes: ClusterNodes,
+        provider: DiscoveryProvider,
+        cluster: String,
+        is_known: bool,
+    }
+
+    #[async_trait]
+    impl Source<Node> for Followed {
+        async fn next(&mut self) -> Result<Vec<Node>, SourceError> {
+            if !self.is_known {
+                // Whoever waits for a cluster that does not come is told which ones there are.
+                self.is_known = true;
+                match tokio::time::timeout(PATIENCE, self.nodes.next()).await {
+                    Ok(nodes) => return nodes,
+                    Err(_) => {
+                        let state = self.provider.subscribe().borrow().clone();
+                        let is_there = state.config.as_ref().is_some_and(|config| {
+                            ClusterNodes::of(config, &self.cluster).is_some()
+                        });
+                        if !is_there {
+                            return Err(SourceError::new(without(&state, &self.cluster)));
+                        }
+                    }
+                }
+            }
+            self.nodes.next().await
+        }
+    }
+}

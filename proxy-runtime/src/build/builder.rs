@@ -1,0 +1,226 @@
+//! How a proxy is made.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use discovery_core::UnreachableClusters;
+use http::{Request, Response};
+use http_body::Body;
+use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+use tokio::sync::watch;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::BoxError;
+use crate::balance::{LoadBalancer, Random};
+use crate::build::Driver;
+use crate::filter::Filter;
+use crate::forward::rest_of_route;
+use crate::health::{ActiveHealthPolicy, Probe};
+use crate::layer::{ProxyRequestBody, RouteService, boxed};
+use crate::probing::UpstreamProbe;
+use crate::proxy::Settings;
+use crate::proxy::{Proxy, Shared};
+use crate::upstream::UpstreamOptions;
+
+impl Proxy {
+    /// Begins to make a proxy.
+    pub fn builder() -> ProxyBuilder {
+        ProxyBuilder::default()
+    }
+}
+
+/// Makes a [`Proxy`] and its [`Driver`].
+#[derive(Default)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ProxyBuilder {
+    settings: Settings,
+    snapshots: Option<watch::Receiver<Arc<Snapshot>>>,
+    snapshot: Option<Arc<Snapshot>>,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+impl ProxyBuilder {
+    /// Follows a source of configurations: the current one serves at once, each later one as soon as the [`Driver`] sees
+    /// it. When the source goes away, the last one stays.
+    pub fn snapshots(mut self, snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
+        self.snapshots = Some(snapshots);
+        self
+    }
+
+    /// Serves this configuration until [`Proxy::publish`] or the source says otherwise. Without it and without a source
+    /// the proxy begins without routes.
+    pub fn snapshot(mut self, snapshot: Arc<Snapshot>) -> Self {
+        self.snapshot = Some(snapshot);
+        self
+    }
+
+    /// Makes a load balancing policy known by a name, which is compared ignoring case. The names of the built-in
+    /// policies are taken.
+    pub fn balancer(mut self, name: impl Into<Arc<str>>, policy: Arc<dyn LoadBalancer>) -> Self {
+        let balancers = &mut self.settings.registered.balancers;
+        balancers.register(name.into(), policy);
+        self
+    }
+
+    /// Makes a policy of active health checks known by a name, which is compared ignoring case. The name
+    /// `ConsecutiveFailures` is taken.
+    pub fn health_policy(
+        mut self,
+        name: impl Into<Arc<str>>,
+        policy: Arc<dyn ActiveHealthPolicy>,
+    ) -> Self {
+        self.settings.health_policies.register(name.into(), policy);
+        self
+    }
+
+    /// Makes a [filter](crate::filter) known by a name, which is compared ignoring case. Routes use it that have the name in
+    /// `Filters`.
+    pub fn filter(mut self, name: impl Into<Arc<str>>, filter: impl Filter) -> Self {
+        let extensions = &mut self.settings.registered.extensions;
+        extensions.register_filter(name.into(), Arc::new(filter));
+        self
+    }
+
+    /// Makes a [tower layer](crate::layer) known by a name, which is compared ignoring case. Routes use it that have the
+    /// name in `Layers`.
+    pub fn layer<L, B>(mut self, name: impl Into<Arc<str>>, layer: L) -> Self
+    where
+        L: Layer<RouteService> + Send + Sync + 'static,
+        L::Service: Service<Request<ProxyRequestBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as Service<Request<ProxyRequestBody>>>::Error: Into<BoxError>,
+        <L::Service as Service<Request<ProxyRequestBody>>>::Future: Send,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let extensions = &mut self.settings.registered.extensions;
+        extensions.register_layer(name.into(), boxed(layer), rest_of_route());
+        self
+    }
+
+    /// Where the proxy is. Destinations whose `Zone` is the same, ignoring case, are preferred while one of them is
+    /// available.
+    pub fn zone(mut self, zone: impl Into<Arc<str>>) -> Self {
+        self.settings.context.zone = Some(zone.into());
+        self
+    }
+
+    /// The largest request body, in bytes, of routes that do not say (`MaxRequestBodySize`). Unset is unlimited: bodies
+    /// are streamed, not held.
+    pub fn max_request_body(mut self, bytes: u64) -> Self {
+        self.settings.max_request_body = Some(bytes);
+        self
+    }
+
+    /// Limits of the connections to destinations.
+    pub fn upstream(mut self, options: UpstreamOptions) -> Self {
+        self.settings.upstream = options;
+        self
+    }
+
+    /// Sets whether requests that come back to this proxy are recognised, by a member of its own in `CDN-Loop` (RFC 8586) of
+    /// what it forwards, and get 508. A route that removes this field with `RequestHeaderRemove` is not guarded. Default: yes.
+    pub fn loop_guard(mut self, enabled: bool) -> Self {
+        self.settings.is_unguarded = !enabled;
+        self
+    }
+
+    /// Reports clusters here that requests do not get through to: no connection can be opened to a destination, or none is
+    /// available. [`Merged::follow_unreachable`](discovery_core::Merged::follow_unreachable) tells the sources, which
+    /// look at these services then instead of at the next interval. Unset: nothing is reported. Requests that succeed
+    /// pay nothing.
+    pub fn unreachable(mut self, reported: Arc<UnreachableClusters>) -> Self {
+        self.settings.context.unreachable = Some(reported);
+        self
+    }
+
+    /// Asks destinations whether they are well in another way than by HTTP.
+    pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Makes chance repeatable, for tests. Without it each thread has a generator that the system seeds.
+    pub fn random_seed(mut self, seed: u64) -> Self {
+        self.settings.context.random = Random::seeded(seed);
+        self
+    }
+
+    /// What configurations for this proxy are to be compiled with: the policies, filters and layers that were
+    /// registered so far.
+    pub fn compile_options(&self) -> CompileOptions {
+        let registered = &self.settings.registered;
+        CompileOptions::default()
+            .with_filters(registered.extensions.filter_names().cloned())
+            .with_layers(registered.extensions.layer_names().cloned())
+            .with_balancing_policies(registered.balancers.names().cloned())
+            .with_active_health_policies(self.settings.health_policies.names().cloned())
+    }
+
+    /// Makes the proxy, and the future that keeps it up to date, which the caller spawns.
+    ///
+    /// # Errors
+    ///
+    /// The first configuration names a policy, a filter or a layer that was not registered, or a policy was registered under the
+    /// name of one that is built in.
+    pub fn build(self) -> Result<(Proxy, Driver), Problems> {
+        let Self {
+            settings,
+            mut snapshots,
+            snapshot,
+            probe,
+        } = self;
+        check_names(&settings)?;
+        let current = snapshots
+            .as_mut()
+            .map(|snapshots| Arc::clone(&snapshots.borrow_and_update()));
+        let first = match current.or(snapshot) {
+            Some(first) => first,
+            None => Arc::new(Snapshot::empty()),
+        };
+        let shared = Arc::new(Shared::new(first, settings)?);
+        let probe =
+            probe.unwrap_or_else(|| Arc::new(UpstreamProbe::new(Arc::clone(shared.upstreams()))));
+        let alive = Arc::new(watch::Sender::new(()));
+        let driver = Driver::new(Arc::clone(&shared), snapshots, probe, alive.subscribe());
+        Ok((Proxy::new(shared, alive), driver))
+    }
+}
+
+/// Makes sure that no policy of the program has the name of one that is built in, and so would never be used.
+fn check_names(settings: &Settings) -> Result<(), Problems> {
+    let balancers = settings
+        .registered
+        .balancers
+        .taken_names()
+        .map(|name| ("load balancing", name));
+    let health = settings
+        .health_policies
+        .taken_names()
+        .map(|name| ("active health", name));
+    let problems: Problems = balancers
+        .chain(health)
+        .map(|(kind, name)| {
+            let message =
+                format!("the {kind} policy `{name}` has the name of one that is built in");
+            Problem::error("", "reserved_policy_name", message)
+                .with_suggestion("register it under another name")
+        })
+        .collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+impl fmt::Debug for ProxyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyBuilder").finish_non_exhaustive()
+    }
+}

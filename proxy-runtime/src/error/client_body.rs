@@ -1,0 +1,36 @@
+//! What a client is told when its body ends with an error.
+
+use std::error::Error as StdError;
+
+use http::StatusCode;
+
+#[cfg(feature = "server")]
+use super::RequestBodyError;
+use super::{ForwardError, ForwardErrorKind};
+
+/// What the client is told when its body ends with this error: 400, unless it exceeded a limit of the server's or of the program
+/// around the proxy.
+pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(status) = refusal_of(error) {
+            return status;
+        }
+        cause = error.source();
+    }
+    StatusCode::BAD_REQUEST
+}
+
+fn refusal_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
+    #[cfg(feature = "server")]
+    if let Some(error) = error.downcast_ref::<RequestBodyError>() {
+        return Some(error.status());
+    }
+    if error.is::<http_body_util::LengthLimitError>() {
+        return Some(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let error = error.downcast_ref::<ForwardError>()?;
+    let is_of_body = error.kind() == ForwardErrorKind::RequestBodyClient
+        || error.status() == StatusCode::PAYLOAD_TOO_LARGE;
+    is_of_body.then(|| error.status())
+}

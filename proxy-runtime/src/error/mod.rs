@@ -1,0 +1,11 @@
+//! What goes wrong with requests.
+
+mod client_body;
+mod forward;
+#[cfg(feature = "server")]
+mod request_body;
+
+pub(crate) use self::client_body::status_of;
+pub use self::forward::{ForwardError, ForwardErrorKind, Side};
+#[cfg(feature = "server")]
+pub use self::request_body::RequestBodyError;

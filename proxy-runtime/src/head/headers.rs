@@ -1,0 +1,407 @@
+//! Which header fields may be sent on.
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED,
+    HOST, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+#[cfg(feature = "server")]
+use http::header::{CACHE_CONTROL, DATE, SERVER, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use crate::http1::{ClassSet, classify, is_dropped_from_trailers};
+#[cfg(feature = "server")]
+use crate::http1::{FieldClass, is};
+
+/// The field that tells who has forwarded a request.
+pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+
+/// Fields that are meant for the recipient of the content, so that `Connection` may not name them (RFC 9110 section
+/// 7.6.1). Without this, a client could take away what the proxies before this one have added.
+const END_TO_END: [HeaderName; 12] = [
+    HOST,
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    CONTENT_ENCODING,
+    AUTHORIZATION,
+    COOKIE,
+    SET_COOKIE,
+    FORWARDED,
+    TRAILER,
+    CDN_LOOP,
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("true-client-ip"),
+];
+
+/// What is there: to look once at each name is cheaper than to look a few names up.
+#[cfg(feature = "server")]
+pub(crate) fn classes(headers: &HeaderMap) -> ClassSet {
+    headers.keys().fold(ClassSet::EMPTY, |classes, name| {
+        classes.with(classify(name.as_str().as_bytes()))
+    })
+}
+
+/// The name of a field that was received, and has this class.
+#[cfg(feature = "server")]
+pub(crate) fn received_name(class: FieldClass, name: &[u8]) -> Option<HeaderName> {
+    Some(match class {
+        FieldClass::Host => HOST,
+        FieldClass::Connection => CONNECTION,
+        FieldClass::ContentLength => CONTENT_LENGTH,
+        FieldClass::TransferEncoding => TRANSFER_ENCODING,
+        FieldClass::Date => DATE,
+        _ => match usual_name(name) {
+            Some(usual) => usual,
+            None => return HeaderName::from_bytes(name).ok(),
+        },
+    })
+}
+
+/// Names that most responses have, told apart by their length: quicker than to look for them among all that are known.
+#[cfg(feature = "server")]
+fn usual_name(name: &[u8]) -> Option<HeaderName> {
+    let (usual, is_it) = match name.len() {
+        4 => (VARY, is(name, b"vary")),
+        6 => (SERVER, is(name, b"server")),
+        12 => (CONTENT_TYPE, is(name, b"content-type")),
+        13 => (CACHE_CONTROL, is(name, b"cache-control")),
+        _ => return None,
+    };
+    is_it.then_some(usual)
+}
+
+/// Removes the fields that concern one connection only, and those that `Connection` names.
+///
+/// A message with `Transfer-Encoding` loses its `Content-Length` as well: the former has precedence (RFC 9112 section
+/// 6.3), and a recipient that saw both would have to guess.
+pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    strip_named(headers);
+    // Most messages have one at most.
+    while let Some(name) = headers.keys().find(|name| is_hop_by_hop(name)).cloned() {
+        headers.remove(name);
+    }
+}
+
+/// Whether fields of this name concern one connection only and are never sent on.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    ClassSet::HOP_BY_HOP.contains(classify(name.as_str().as_bytes()))
+}
+
+/// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names, which
+/// are for the caller to remove or to keep.
+pub(crate) fn strip_named(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        for name in named_by_connection(headers) {
+            if !is_hop_by_hop(&name) {
+                headers.remove(name);
+            }
+        }
+    }
+}
+
+/// Removes the fields by which connections live, whatever a route says of them.
+pub(crate) fn strip_framing(headers: &mut HeaderMap) {
+    for name in [CONNECTION, UPGRADE, TRANSFER_ENCODING] {
+        headers.remove(name);
+    }
+}
+
+/// The fields that `Connection` names and may name.
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    tokens(headers, &CONNECTION)
+        .filter_map(|token| HeaderName::from_bytes(token).ok())
+        .filter(|name| !END_TO_END.contains(name) && !name.as_str().starts_with("x-forwarded-"))
+        .collect()
+}
+
+/// The elements of a comma-separated list, over all lines of a field.
+fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    headers
+        .get_all(name)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|token| !token.is_empty())
+}
+
+/// Whether a comma-separated list has an element, ignoring case.
+pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    tokens(headers, name).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// Whether the client accepts trailers: `TE: trailers`.
+pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
+    has_token(headers, &TE, "trailers")
+}
+
+/// Joins the crumbs into which HTTP/2 may cut `Cookie` (RFC 9113 section 8.2.3).
+pub(crate) fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).iter();
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
+        return;
+    };
+    let mut whole = first.as_bytes().to_vec();
+    for crumb in std::iter::once(second).chain(crumbs) {
+        whole.extend_from_slice(b"; ");
+        whole.extend_from_slice(crumb.as_bytes());
+    }
+    if let Ok(mut whole) = HeaderValue::from_bytes(&whole) {
+        whole.set_sensitive(true);
+        headers.insert(COOKIE, whole);
+    }
+}
+
+/// Removes `Content-Length: 0` where there can be no content (RFC 9110 section 8.6): a server that is strict about it
+/// would refuse the response.
+pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap) {
+    let no_content = status.is_informational()
+        || status == StatusCode::NO_CONTENT
+        || status == StatusCode::RESET_CONTENT;
+    if no_content
+        && headers
+            .get(CONTENT_LENGTH)
+            .is_some_and(|value| value == "0")
+    {
+        headers.remove(CONTENT_LENGTH);
+    }
+}
+
+/// A `Content-Length`: digits and nothing else.
+pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// Removes what has no business in trailers: fields about one connection, about framing and routing, those by which a
+/// request is attributed or authorised (RFC 9110 section 6.5.1), and names that imitate them.
+pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
+    strip_hop_by_hop(trailers);
+    let is_dropped = |name: &&HeaderName| {
+        let name = name.as_str().as_bytes();
+        is_dropped_from_trailers(name, classify(name))
+    };
+    let dropped: Vec<_> = trailers.keys().filter(is_dropped).cloned().collect();
+    for name in dropped {
+        trailers.remove(name);
+    }
+}
+
+/// Bytes of a head for HTTP/2 of which a value may share the memory for as long as it likes.
+#[cfg(feature = "http2")]
+pub(crate) const MOST_SHARED: usize = 1024;
+
+/// Gives each value of a long head memory of its own.
+///
+/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541 section 2.3.2), and
+/// with a value all of the memory that it shares: for an idle connection that would be megabytes.
+#[cfg(feature = "http2")]
+#[cold]
+pub(crate) fn take_apart(headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            own.set_sensitive(value.is_sensitive());
+            *value = own;
+        }
+    }
+}
+
+/// The same, unless the head is short.
+#[cfg(feature = "http2")]
+pub(crate) fn take_apart_if_long(headers: &mut HeaderMap) {
+    let lengths = headers.iter();
+    let length: usize = lengths
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
+    if length > MOST_SHARED {
+        take_apart(headers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            );
+        }
+        headers
+    }
+
+    fn lines(headers: &HeaderMap) -> Vec<(String, String)> {
+        headers
+            .iter()
+            .map(|(name, value)| {
+                let value = String::from_utf8_lossy(value.as_bytes());
+                (name.to_string(), value.into_owned())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn m01_hop_by_hop_fields_are_removed() {
+        for name in [
+            "Connection",
+            "Upgrade",
+            "Transfer-Encoding",
+            "Keep-Alive",
+            "Proxy-Connection",
+            "Proxy-Authenticate",
+            "Proxy-Authentication-Info",
+            "Proxy-Authorization",
+            "Proxy-Features",
+            "Proxy-Instruction",
+            "Security-Scheme",
+            "ALPN",
+            "Close",
+            "TE",
+            "HTTP2-Settings",
+            "Upgrade-Insecure-Requests",
+            "Alt-Svc",
+        ] {
+            let mut headers = map(&[(name, "one"), ("Foo", "bar"), (name, "two")]);
+            strip_hop_by_hop(&mut headers);
+            assert_eq!(lines(&headers), [("foo".into(), "bar".into())], "{name}");
+        }
+    }
+
+    #[test]
+    fn all_of_them_at_once_are_removed() {
+        const NAMES: &str = "connection transfer-encoding keep-alive upgrade proxy-connection proxy-authenticate \
+             proxy-authentication-info proxy-authorization proxy-features proxy-instruction security-scheme alpn close \
+             http2-settings upgrade-insecure-requests te alt-svc";
+        let mut headers: HeaderMap = NAMES
+            .split_ascii_whitespace()
+            .map(|name| (HeaderName::from_static(name), HeaderValue::from_static("x")))
+            .collect();
+        assert_eq!(headers.len(), 17);
+        headers.insert("foo", HeaderValue::from_static("bar"));
+        strip_hop_by_hop(&mut headers);
+        assert_eq!(lines(&headers), [("foo".into(), "bar".into())]);
+    }
+
+    #[test]
+    fn m04_transfer_encoding_overrides_content_length() {
+        let mut headers = map(&[("Transfer-Encoding", "chunked"), ("Content-Length", "5")]);
+        strip_hop_by_hop(&mut headers);
+        assert!(headers.is_empty());
+    }
+
+    #[test]
+    fn m05_values_with_line_breaks_cannot_be_made() {
+        for value in ["a\rb", "a\nb", "a\r\nX-Injected: 1", "a\0b"] {
+            assert!(
+                HeaderValue::from_bytes(value.as_bytes()).is_err(),
+                "{value:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn m06_a_length_of_nothing_is_dropped_where_nothing_can_be() {
+        for (status, length, kept) in [
+            (100, "0", false),
+            (101, "0", false),
+            (204, "0", false),
+            (205, "0", false),
+            (200, "0", true),
+            (304, "0", true),
+            (204, "5", true),
+        ] {
+            let mut headers = map(&[("Content-Length", length)]);
+            drop_pointless_length(StatusCode::from_u16(status).unwrap(), &mut headers);
+            assert_eq!(!headers.is_empty(), kept, "{status} {length}");
+        }
+    }
+
+    #[test]
+    fn m13_m14_values_keep_their_number_and_order() {
+        let given = [
+            ("set-cookie", "a=1, b"),
+            ("set-cookie", ""),
+            ("set-cookie", "c=2"),
+            ("via", "1.1 x, 1.1 y"),
+            ("x-empty", ""),
+        ];
+        let mut headers = map(&given);
+        strip_hop_by_hop(&mut headers);
+        let expected = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(lines(&headers), expected);
+    }
+
+    #[test]
+    fn m19_fields_named_by_connection_are_removed() {
+        let mut headers = map(&[
+            ("Connection", "X-Hop , ,keep-alive"),
+            ("Connection", "x-other"),
+            ("X-Hop", "1"),
+            ("X-Other", "2"),
+            ("X-Stays", "3"),
+        ]);
+        strip_hop_by_hop(&mut headers);
+        assert_eq!(lines(&headers), [("x-stays".into(), "3".into())]);
+    }
+
+    #[test]
+    fn fields_for_the_recipient_cannot_be_named_away() {
+        let mut headers = map(&[
+            (
+                "Connection",
+                "host, content-length, authorization, cookie, forwarded, x-forwarded-for, (bad",
+            ),
+            ("Host", "a"),
+            ("Content-Length", "3"),
+            ("Authorization", "secret"),
+            ("Cookie", "a=b"),
+            ("Forwarded", "for=x"),
+            ("X-Forwarded-For", "1.2.3.4"),
+        ]);
+        strip_hop_by_hop(&mut headers);
+        assert_eq!(headers.len(), 6);
+    }
+
+    #[test]
+    fn m20_pseudo_headers_are_no_header_names() {
+        assert!(HeaderName::from_bytes(b":authority").is_err());
+    }
+
+    #[test]
+    fn crumbs_become_one_cookie() {
+        let mut headers = map(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
+        join_cookies(&mut headers);
+        assert_eq!(lines(&headers), [("cookie".into(), "a=1; b=2; c=3".into())]);
+        let mut one = map(&[("cookie", "a=1; b=2")]);
+        join_cookies(&mut one);
+        assert_eq!(lines(&one), [("cookie".into(), "a=1; b=2".into())]);
+    }
+
+    #[test]
+    fn trailers_say_nothing_about_framing_or_about_who_asks() {
+        let mut trailers = map(&[
+            ("grpc-status", "0"),
+            ("content-length", "5"),
+            ("transfer-encoding", "chunked"),
+            ("host", "x"),
+            ("trailer", "grpc-status"),
+            ("x-forwarded-for", "203.0.113.9"),
+            ("x_forwarded_for", "203.0.113.9"),
+            ("forwarded", "for=203.0.113.9"),
+            ("authorization", "Bearer t"),
+            ("cookie", "a=1"),
+            ("set-cookie", "a=1"),
+            ("content-type", "text/html"),
+            ("expect", "100-continue"),
+        ]);
+        strip_trailers(&mut trailers);
+        assert_eq!(lines(&trailers), [("grpc-status".into(), "0".into())]);
+    }
+}

@@ -1,0 +1,146 @@
+//! The destinations that may be picked at the moment, ready for the balancing policies.
+
+use proxy_model::compiled::{Cluster, DestinationIndex};
+
+use crate::live::Assessment;
+
+/// The destinations of one cluster that may be picked at the moment, with what policies need precomputed.
+#[derive(Debug)]
+pub(crate) struct Available {
+    /// Health was as of this epoch of the cluster; see [`ClusterLive`](crate::live::ClusterLive).
+    epoch: u64,
+    panic: bool,
+    members: Box<[DestinationIndex]>,
+    /// Weight of each member; empty when all are equal, which then is 1.
+    weights: Box<[u32]>,
+    /// Sum of the weights up to and including each member; empty when all are equal.
+    cumulative: Box<[u64]>,
+    /// Position of the first by id.
+    first: usize,
+    /// Distance between picks of the weighted round robin; see [`Self::in_turn`].
+    stride: u64,
+}
+
+impl Available {
+    /// What `assessment` allows, for health as of `epoch`.
+    pub(crate) fn new(cluster: &Cluster, assessment: &Assessment, epoch: u64) -> Self {
+        let destinations = cluster.destinations();
+        let positions: Vec<usize> = assessment.eligible().collect();
+        let members: Box<[_]> = positions
+            .iter()
+            .map(|&i| DestinationIndex(u32::try_from(i).expect("a snapshot counts in u32")))
+            .collect();
+        let first = (0..positions.len())
+            .min_by_key(|&i| destinations[positions[i]].id())
+            .unwrap_or(0);
+
+        let weight = |i: &usize| destinations[*i].weight();
+        let equal = positions
+            .windows(2)
+            .all(|pair| weight(&pair[0]) == weight(&pair[1]));
+        let weights: Box<[u32]> = if equal {
+            Box::default()
+        } else {
+            positions.iter().map(weight).collect()
+        };
+        let cumulative: Box<[u64]> = weights
+            .iter()
+            .scan(0, |sum, &weight| {
+                *sum += u64::from(weight);
+                Some(*sum)
+            })
+            .collect();
+        let stride = cumulative.last().copied().map_or(1, stride);
+        Self {
+            epoch,
+            panic: assessment.panic,
+            members,
+            weights,
+            cumulative,
+            first,
+            stride,
+        }
+    }
+
+    /// The epoch of the health that it was made from.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether health was put aside since no destination was healthy.
+    pub(crate) fn is_panic(&self) -> bool {
+        self.panic
+    }
+
+    /// The destinations, in the order of the configuration.
+    pub(crate) fn members(&self) -> &[DestinationIndex] {
+        &self.members
+    }
+
+    /// Weight of the member at `position`: never 0, and 1 when all are equal.
+    pub(crate) fn weight(&self, position: usize) -> u32 {
+        self.weights.get(position).copied().unwrap_or(1)
+    }
+
+    /// Sum of all weights.
+    pub(crate) fn total(&self) -> u64 {
+        self.cumulative
+            .last()
+            .copied()
+            .unwrap_or(self.members.len() as u64)
+    }
+
+    /// Position of the first by id.
+    pub(crate) fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The member that owns the `share`th of all shares; `share` is below [`total`](Self::total).
+    pub(crate) fn owner(&self, share: u64) -> usize {
+        if self.cumulative.is_empty() {
+            return usize::try_from(share).expect("shares of equal members are positions");
+        }
+        self.cumulative.partition_point(|end| *end <= share)
+    }
+
+    /// The shares that belong to the member at `position`.
+    pub(crate) fn shares(&self, position: usize) -> std::ops::Range<u64> {
+        if self.cumulative.is_empty() {
+            return position as u64..position as u64 + 1;
+        }
+        let end = self.cumulative[position];
+        end - u64::from(self.weights[position])..end
+    }
+
+    /// The member whose turn it is at `turn`: each in order when weights are equal, else as often as its weight says,
+    /// well spread.
+    ///
+    /// Turns walk over all shares in steps of `stride`, which is close to the golden section of their number and has no
+    /// common factor with it: any run of as many turns as there are shares meets each share exactly once, and the
+    /// visits to one member are spread as evenly as a fixed step can spread them. It needs no memory per turn, and any
+    /// turn can be computed from its number alone.
+    pub(crate) fn in_turn(&self, turn: u64) -> usize {
+        let total = self.total();
+        if total == 0 {
+            return 0;
+        }
+        let share = u128::from(turn % total) * u128::from(self.stride) % u128::from(total);
+        self.owner(u64::try_from(share).expect("a remainder of a u64 is one"))
+    }
+}
+
+/// The number closest to the golden section of `total` that has no common factor with it.
+fn stride(total: u64) -> u64 {
+    let golden = (total as f64 * 0.618_033_988_749_894_9) as u64;
+    (0..=total)
+        .flat_map(|distance| [golden.saturating_sub(distance), golden + distance])
+        .find(|&candidate| candidate > 0 && gcd(candidate, total) == 1)
+        .unwrap_or(1)
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

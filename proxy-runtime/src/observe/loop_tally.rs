@@ -1,0 +1,52 @@
+//! A count of requests that came back to the proxy that forwarded them.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Counts the requests of a route that came around.
+#[derive(Debug, Default)]
+pub(crate) struct LoopTally {
+    count: AtomicU64,
+    /// Milliseconds after [`began`] at which the last one came.
+    last: AtomicU64,
+}
+
+impl LoopTally {
+    /// One more.
+    #[cold]
+    pub(crate) fn record(&self) {
+        let now = began().elapsed().as_millis();
+        self.last
+            .store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many there were, and how long ago the last one was.
+    pub(crate) fn seen(&self) -> Option<(u64, Duration)> {
+        let count = self.count.load(Ordering::Relaxed);
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        (count > 0).then(|| (count, began().elapsed().saturating_sub(last)))
+    }
+}
+
+fn began() -> Instant {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    *BEGAN.get_or_init(Instant::now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_are_counted() {
+        let tally = LoopTally::default();
+        assert_eq!(tally.seen(), None);
+        tally.record();
+        tally.record();
+        let (count, age) = tally.seen().unwrap();
+        assert_eq!(count, 2);
+        assert!(age < Duration::from_secs(60), "{age:?}");
+    }
+}

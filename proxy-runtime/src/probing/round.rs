@@ -1,0 +1,316 @@
+//! One round of probes, and what is concluded from it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use discovery_core::Moment;
+use discovery_core::text::with_causes;
+use futures_util::{StreamExt, stream};
+use http::{HeaderValue, StatusCode};
+use proxy_model::ClusterId;
+use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination, DestinationAddress};
+use tokio::time::{Instant, timeout};
+
+use super::active::Prober;
+use crate::cluster::ClusterState;
+use crate::contain::{Panicked, contained, contained_call};
+use crate::health::{Health, HealthRecord, ProbeError, Probed};
+use crate::live::{DestinationKey, DestinationState};
+use crate::observe::targets;
+use crate::proxy::Shared;
+use crate::state::Generation;
+
+/// Probes of one cluster under way at a time.
+const PARALLEL: usize = 64;
+
+/// What a probe asks, and of whom. What it finds tells of nothing else.
+#[derive(PartialEq, Eq)]
+struct Question<'a> {
+    address: &'a DestinationAddress,
+    host: Option<&'a HeaderValue>,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Question<'a> {
+    fn of(check: &'a ActiveCheck, destination: &'a Destination) -> Self {
+        Self {
+            address: destination.health_address(),
+            host: destination.host(),
+            path: check.path_at(destination),
+            query: check.query(),
+        }
+    }
+}
+
+/// A cluster to probe, in the generation in which it was found.
+#[derive(Clone)]
+pub(crate) struct Target {
+    generation: Arc<Generation>,
+    index: ClusterIndex,
+}
+
+impl Target {
+    /// The cluster called `id` of the current generation, if its check is on.
+    pub(crate) fn find(shared: &Shared, id: &ClusterId) -> Option<Self> {
+        let generation = shared.load_full();
+        let index = generation.snapshot().cluster_index(id)?;
+        generation.snapshot().cluster_at(index).active_check()?;
+        Some(Self { generation, index })
+    }
+
+    pub(crate) fn interval(&self) -> Duration {
+        self.check().interval()
+    }
+
+    /// Its destinations.
+    pub(crate) fn keys(&self) -> Vec<DestinationKey> {
+        self.state()
+            .destinations()
+            .iter()
+            .map(|d| d.key())
+            .collect()
+    }
+
+    /// Its destinations that are asked something else than in `before`, where they were already.
+    pub(crate) fn asked_anew_since(&self, before: &Self) -> HashSet<DestinationKey> {
+        self.destinations()
+            .filter(|(destination, state)| {
+                before
+                    .question(destination, state.key())
+                    .is_some_and(|asked| asked != Question::of(self.check(), destination))
+            })
+            .map(|(_, state)| state.key())
+            .collect()
+    }
+
+    /// Forgets how many probes in a row failed or succeeded at the destinations that `chosen` picks. Verdicts stay.
+    pub(crate) fn count_anew(&self, chosen: impl Fn(DestinationKey) -> bool) {
+        for (_, state) in self.destinations().filter(|(_, state)| chosen(state.key())) {
+            state.health().update(|record| {
+                record.failures = 0;
+                record.successes = 0;
+            });
+        }
+    }
+
+    /// What the destination that is called like `destination` is asked, if it is the one that has this key.
+    fn question(&self, destination: &Destination, key: DestinationKey) -> Option<Question<'_>> {
+        let (index, destination) = self.cluster().destination(destination.id())?;
+        let is_same = self.state().destination(index).key() == key;
+        is_same.then(|| Question::of(self.check(), destination))
+    }
+
+    /// Whether the destination is still there, and still asked the same.
+    fn is_current(
+        &self,
+        shared: &Shared,
+        destination: &Destination,
+        state: &DestinationState,
+    ) -> bool {
+        let now = Self::find(shared, self.cluster().id());
+        let asked_now = now
+            .as_ref()
+            .and_then(|now| now.question(destination, state.key()));
+        asked_now == Some(Question::of(self.check(), destination))
+    }
+
+    fn cluster(&self) -> &Cluster {
+        self.generation.snapshot().cluster_at(self.index)
+    }
+
+    fn state(&self) -> &ClusterState {
+        self.generation.cluster(self.index)
+    }
+
+    fn check(&self) -> &ActiveCheck {
+        self.cluster()
+            .active_check()
+            .expect("a target is found only if its check is on")
+    }
+
+    fn destinations(&self) -> impl Iterator<Item = (&Destination, &Arc<DestinationState>)> {
+        self.cluster()
+            .destinations()
+            .iter()
+            .zip(self.state().destinations())
+    }
+}
+
+/// What one probe brought.
+struct Finding<'a> {
+    destination: &'a Destination,
+    state: &'a DestinationState,
+    result: Result<StatusCode, ProbeError>,
+    elapsed: Duration,
+}
+
+/// Probes those of the cluster's destinations that `keys` names, and applies all verdicts together when the last probe
+/// has ended.
+///
+/// Probes that are not wanted any more, since their destination is gone or is asked something else now, end early, and
+/// nothing is concluded from them. Dropped, it ends all its probes and concludes nothing.
+pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
+    let chosen: HashSet<_> = keys.iter().collect();
+    let probes = target
+        .destinations()
+        .filter(|(_, state)| chosen.contains(&state.key()))
+        .map(|(destination, state)| probe_one(prober, target, destination, state));
+    // Collected, so that what the stream holds borrows nothing from the iterator above.
+    let probes: Vec<_> = probes.collect();
+    let findings: Vec<_> = stream::iter(probes)
+        .buffer_unordered(PARALLEL)
+        .filter_map(std::future::ready)
+        .collect()
+        .await;
+    conclude(prober, target, &findings);
+}
+
+/// Probes one destination, unless nobody wants to know any more.
+async fn probe_one<'a>(
+    prober: &'a Prober,
+    target: &'a Target,
+    destination: &'a Destination,
+    state: &'a DestinationState,
+) -> Option<Finding<'a>> {
+    let probe = async {
+        let _turn = prober
+            .turns
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        let limit = target.check().timeout();
+        let begun = Instant::now();
+        let probe = prober.probe.probe(target.cluster(), destination);
+        let result = match timeout(limit, contained(probe)).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(Panicked(message))) => Err(ProbeError::Panicked(message)),
+            Err(_) => Err(ProbeError::TimedOut(limit)),
+        };
+        Finding {
+            destination,
+            state,
+            result,
+            elapsed: begun.elapsed(),
+        }
+    };
+    let mut generations = prober.shared.generations();
+    let out_of_date = async {
+        while target.is_current(&prober.shared, destination, state) {
+            if generations.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = out_of_date => None,
+        finding = probe => Some(finding),
+    }
+}
+
+fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
+    let check = target.check();
+    let Some(policy) = prober.shared.health_policies().find(check.policy()) else {
+        // Such a configuration is not published.
+        return;
+    };
+    let mut changes = Vec::new();
+    // Others may have waited for the last one for long.
+    let is_current = |f: &&Finding<'_>| target.is_current(&prober.shared, f.destination, f.state);
+    for finding in findings.iter().filter(is_current) {
+        let text: Arc<str> = describe(&finding.result).into();
+        let state = finding.state.health();
+        let record = state.update(|record| {
+            count(record, &finding.result, Arc::clone(&text));
+            record.clone()
+        });
+        let probed = Probed {
+            cluster: target.cluster(),
+            check,
+            destination: finding.destination,
+            result: finding.result.as_ref().copied(),
+            elapsed: finding.elapsed,
+            health: record.health,
+            failures: record.failures,
+            successes: record.successes,
+        };
+        // The program's code runs without a lock: it may look at the proxy's state.
+        let health = match contained_call(|| policy.judge(&probed)) {
+            Ok(health) => health,
+            Err(Panicked(message)) => {
+                tracing::error!(
+                    target: targets::HEALTH,
+                    policy = check.policy(),
+                    destination = %finding.destination.id(),
+                    message,
+                    "the health policy panicked; the destination's health stays as it was"
+                );
+                continue;
+            }
+        };
+        if health == record.health {
+            continue;
+        }
+        let reason: Arc<str> = match record.failures {
+            0 | 1 => text,
+            failures => format!("{failures} probes in a row failed, the last: {text}").into(),
+        };
+        state.update(|record| {
+            record.health = health;
+            record.since = Some(Moment::now());
+            record.reason = Some(Arc::clone(&reason));
+        });
+        changes.push((finding.destination, (record.health, health, reason)));
+    }
+    if changes.is_empty() {
+        return;
+    }
+    target.state().live().health_changed();
+    for (destination, (before, health, reason)) in changes {
+        log(target, destination, before, health, &reason);
+    }
+}
+
+fn count(record: &mut HealthRecord, result: &Result<StatusCode, ProbeError>, text: Arc<str>) {
+    record.probes += 1;
+    record.last_result = Some(text);
+    if result.as_ref().is_ok_and(StatusCode::is_success) {
+        record.failures = 0;
+        record.successes = record.successes.saturating_add(1);
+    } else {
+        record.failures = record.failures.saturating_add(1);
+        record.successes = 0;
+    }
+}
+
+fn describe(result: &Result<StatusCode, ProbeError>) -> String {
+    match result {
+        Ok(status) => format!("answered {status}"),
+        Err(error) => with_causes(error),
+    }
+}
+
+fn log(target: &Target, destination: &Destination, before: Health, now: Health, reason: &str) {
+    // One event per change, never one per probe.
+    macro_rules! event {
+        ($level:ident) => {
+            tracing::$level!(
+                target: targets::HEALTH,
+                cluster = %target.cluster().id(),
+                destination = %destination.id(),
+                address = %destination.health_address(),
+                path = target.check().path_at(destination),
+                %before,
+                health = %now,
+                reason,
+                "the health of a destination has changed"
+            )
+        };
+    }
+    match now {
+        Health::Unhealthy => event!(warn),
+        Health::Healthy | Health::Unknown => event!(info),
+    }
+}

@@ -1,0 +1,179 @@
+//! Probes over HTTP.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::header::{HOST, USER_AGENT};
+use http::{Method, Request, StatusCode, Uri, Version};
+use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
+use proxy_model::transform::path_and_query;
+
+use crate::health::{Probe, ProbeError};
+use crate::progress::OutgoingBody;
+use crate::upstream::Upstreams;
+
+/// What probes say that they come from.
+const AGENT: &str = concat!(
+    "proxy-runtime/",
+    env!("CARGO_PKG_VERSION"),
+    " (active health check)"
+);
+
+/// Probes with a `GET` of the destination's or the check's path, and the check's query, below the destination's health address,
+/// in the HTTP version that the cluster's requests have.
+///
+/// Each probe opens a connection of its own: one that is kept open would not notice that no new ones can be opened.
+pub(crate) struct UpstreamProbe(Arc<Upstreams>);
+
+impl UpstreamProbe {
+    pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
+        Self(upstreams)
+    }
+}
+
+#[async_trait]
+impl Probe for UpstreamProbe {
+    async fn probe(
+        &self,
+        cluster: &Cluster,
+        destination: &Destination,
+    ) -> Result<StatusCode, ProbeError> {
+        let address = destination.health_address();
+        let request = |http2| request(cluster.active_check(), destination, http2);
+        self.0
+            .send_once(cluster.id(), address, cluster.upstream(), request)
+            .await
+            .map_err(ProbeError::NoAnswer)
+    }
+}
+
+fn request(
+    check: Option<&ActiveCheck>,
+    destination: &Destination,
+    http2: bool,
+) -> Result<Request<OutgoingBody>, http::Error> {
+    let target = target(check, destination);
+    let address = destination.health_address();
+    let authority = destination.host().unwrap_or_else(|| address.authority());
+    let request = Request::builder()
+        .method(Method::GET)
+        .header(USER_AGENT, AGENT);
+    let request = if http2 {
+        let uri = Uri::builder()
+            .scheme(address.scheme().as_str())
+            .authority(authority.as_bytes())
+            .path_and_query(target)
+            .build()?;
+        request.version(Version::HTTP_2).uri(uri)
+    } else {
+        request.uri(target).header(HOST, authority)
+    };
+    request.body(OutgoingBody::empty())
+}
+
+/// Path and query of the probe.
+fn target(check: Option<&ActiveCheck>, destination: &Destination) -> String {
+    let path = check.map_or("", |check| check.path_at(destination));
+    let query = check.and_then(|check| check.query().strip_prefix('?'));
+    path_and_query(destination.health_address(), path, query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::snapshot;
+
+    /// The requests, in HTTP/1.1 and HTTP/2, for a destination and a check with these settings.
+    fn requests(destination: &str, check: &str) -> [Request<OutgoingBody>; 2] {
+        let snapshot = snapshot(&format!(
+            r#"{{"Clusters":{{"c":{{"HealthCheck":{{"Active":{{"Enabled":true{check}}}}},
+                "Destinations":{{"d":{{{destination}}}}}}}}}}}"#
+        ));
+        let cluster = &snapshot.clusters()[0];
+        let request = |http2| request(cluster.active_check(), &cluster.destinations()[0], http2);
+        [request(false).unwrap(), request(true).unwrap()]
+    }
+
+    #[test]
+    fn the_url_is_made_of_health_or_address_path_and_query() {
+        let address = r#""Address":"https://localhost:10000/""#;
+        let below = r#""Address":"https://localhost:10000/api""#;
+        let health = r#""Health":"https://localhost:20000/""#;
+        let health_below = r#""Health":"https://localhost:20000/api""#;
+        for (case, destination, check, expected) in [
+            ("K09", address.to_owned(), "", "https://localhost:10000/"),
+            (
+                "K10",
+                format!("{address},{health}"),
+                "",
+                "https://localhost:20000/",
+            ),
+            (
+                "K11",
+                address.to_owned(),
+                r#","Path":"/api/health/""#,
+                "https://localhost:10000/api/health/",
+            ),
+            (
+                "K12",
+                format!("{below},{health}"),
+                r#","Path":"/health/""#,
+                "https://localhost:20000/health/",
+            ),
+            (
+                "K13",
+                format!("{address},{health_below}"),
+                r#","Path":"/health/""#,
+                "https://localhost:20000/api/health/",
+            ),
+            (
+                "K14",
+                address.to_owned(),
+                r#","Path":"/health","Query":"?key=value""#,
+                "https://localhost:10000/health?key=value",
+            ),
+            (
+                "own path",
+                format!(r#"{address},"HealthPath":"/own""#),
+                r#","Path":"/health","Query":"?key=value""#,
+                "https://localhost:10000/own?key=value",
+            ),
+            (
+                "own path below Health",
+                format!(r#"{below},{health_below},"HealthPath":"/own""#),
+                r#","Path":"/health""#,
+                "https://localhost:20000/api/own",
+            ),
+            (
+                "own path, the cluster has none",
+                format!(r#"{below},"HealthPath":"/a b?c""#),
+                "",
+                "https://localhost:10000/api/a%20b%3Fc",
+            ),
+            (
+                "own path that is the root",
+                format!(r#"{address},"HealthPath":"/""#),
+                r#","Path":"/health""#,
+                "https://localhost:10000/",
+            ),
+        ] {
+            let [http1, http2] = requests(&destination, check);
+            assert_eq!(http2.uri(), expected, "{case}");
+            let host = http1.headers()[HOST].to_str().unwrap();
+            assert_eq!(format!("https://{host}{}", http1.uri()), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_the_destination_is_sent() {
+        let [http1, http2] = requests(
+            r#""Address":"http://10.0.0.1:81/","Host":"orders.example""#,
+            "",
+        );
+        assert_eq!(http1.headers()[HOST], "orders.example");
+        assert_eq!(http2.uri(), "http://orders.example/");
+        assert!(http2.headers().get(HOST).is_none());
+        let agent = http1.headers()[USER_AGENT].to_str().unwrap();
+        assert!(agent.starts_with("proxy-runtime/"), "{agent}");
+    }
+}

@@ -1,0 +1,106 @@
+//! The two timeouts of an exchange: whoever waits asks when they are due, and arms the timer.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::ForwardError;
+use crate::progress::{End, Stage};
+
+/// Longer than any program runs; adding it to a moment does not overflow.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// `moment` and so much more, capped so that it does not overflow.
+pub(crate) fn after(moment: Instant, wait: Duration) -> Instant {
+    moment + wait.min(FOREVER)
+}
+
+/// How long an exchange may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadlines {
+    /// When the response must have begun: the route's `Timeout`.
+    pub(crate) head: Option<Instant>,
+    /// How long nothing may happen: the cluster's `ActivityTimeout`.
+    pub(crate) activity: Duration,
+}
+
+impl Deadlines {
+    /// When it has taken too long, unless something happens, which it did `last` then.
+    #[inline]
+    pub(crate) fn due(&self, last: Instant, is_unanswered: bool) -> Instant {
+        let idle = after(last, self.activity);
+        match self.head {
+            Some(head) if is_unanswered => head.min(idle),
+            _ => idle,
+        }
+    }
+
+    /// Why it has taken too long by `now`, if it has.
+    #[cold]
+    pub(crate) fn expired(&self, last: Instant, is_unanswered: bool, now: Instant) -> Option<End> {
+        if after(last, self.activity) <= now {
+            return Some(End::Idle);
+        }
+        let is_late = is_unanswered && self.head.is_some_and(|head| head <= now);
+        is_late.then_some(End::Deadline)
+    }
+}
+
+/// Gives `work` up when the response must have begun.
+pub(crate) async fn within<T>(
+    head: Option<Instant>,
+    work: impl Future<Output = Result<T, ForwardError>>,
+) -> Result<T, ForwardError> {
+    match head {
+        None => work.await,
+        Some(head) => timeout_at(head, work)
+            .await
+            .unwrap_or_else(|_| Err(End::Deadline.error(Stage::Done))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_late_when_it_is_due() {
+        let begin = Instant::now();
+        let at = |secs| begin + Duration::from_secs(secs);
+        for (head, is_unanswered, due, why) in [
+            (None, true, 10, End::Idle),
+            (Some(20), true, 10, End::Idle),
+            (Some(10), true, 10, End::Idle),
+            (Some(5), true, 5, End::Deadline),
+            (Some(5), false, 10, End::Idle),
+        ] {
+            let deadlines = Deadlines {
+                head: head.map(at),
+                activity: Duration::from_secs(10),
+            };
+            assert_eq!(deadlines.due(begin, is_unanswered), at(due));
+            let before = at(due) - Duration::from_nanos(1);
+            assert_eq!(deadlines.expired(begin, is_unanswered, before), None);
+            assert_eq!(deadlines.expired(begin, is_unanswered, at(due)), Some(why));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_timeout_does_not_overflow() {
+        let deadlines = Deadlines {
+            head: None,
+            activity: Duration::MAX,
+        };
+        assert!(deadlines.due(Instant::now(), true) > Instant::now());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_when_the_response_must_have_begun() {
+        let begin = Instant::now();
+        let head = after(begin, Duration::from_secs(3));
+        let ended: Result<(), _> = within(Some(head), std::future::pending()).await;
+        assert_eq!(ended.unwrap_err().status(), 504);
+        assert_eq!(begin.elapsed(), Duration::from_secs(3));
+        assert_eq!(within(None, async { Ok(7) }).await.unwrap(), 7);
+    }
+}

@@ -1,0 +1,261 @@
+//! How long nothing may happen.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::progress::alarm;
+use crate::progress::alarm::Ticket;
+use crate::progress::{Deadlines, End, after};
+
+/// When something last happened on an exchange, in either direction.
+///
+/// Whatever moves bytes says so, which is one store. Whoever waits has an [`IdleTimer`].
+#[derive(Debug)]
+pub(crate) struct Activity {
+    timeout: Duration,
+    start: Instant,
+    /// Nanoseconds after `start`.
+    last: AtomicU64,
+}
+
+impl Activity {
+    /// Nothing may happen for no longer than `timeout`, from `start` on.
+    pub(crate) fn new(timeout: Duration, start: Instant) -> Self {
+        Self {
+            timeout,
+            start,
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Something happened.
+    pub(crate) fn touch(&self) {
+        self.touch_at(Instant::now());
+    }
+
+    /// Something happened then.
+    pub(crate) fn touch_at(&self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.start);
+        let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        self.last.fetch_max(elapsed, Ordering::Relaxed);
+    }
+
+    /// When that was.
+    fn last(&self) -> Instant {
+        let last = Duration::from_nanos(self.last.load(Ordering::Relaxed));
+        after(self.start, last)
+    }
+
+    /// When the exchange is given up, if nothing happens until then.
+    pub(crate) fn deadline(&self) -> Instant {
+        after(self.last(), self.timeout)
+    }
+}
+
+pin_project! {
+    /// The timer of who waits for the head of a response, which may not take too long.
+    ///
+    /// It waits by the timer of the task that it is polled in, if that has one, else by one that is in its place, without
+    /// memory of its own, and is armed as an [`IdleTimer`] is.
+    pub(crate) struct HeadTimer<'a> {
+        activity: &'a Activity,
+        deadlines: Deadlines,
+        ticket: Ticket,
+        // Where nobody else's timer is to be had.
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl<'a> HeadTimer<'a> {
+    /// `head`: when the response must have begun.
+    pub(crate) fn new(activity: &'a Activity, head: Option<Instant>) -> Self {
+        Self {
+            activity,
+            deadlines: Deadlines {
+                head,
+                activity: activity.timeout,
+            },
+            ticket: Ticket::default(),
+            sleep: None,
+        }
+    }
+
+    /// When to look again.
+    fn due(&self) -> Instant {
+        self.deadlines.due(self.activity.last(), true)
+    }
+
+    /// Ready when there is nothing left to wait for by now.
+    fn look(&self) -> Poll<End> {
+        let last = self.activity.last();
+        let end = self.deadlines.expired(last, true, Instant::now());
+        end.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Ready when there is nothing left to wait for.
+    pub(crate) fn poll_expired(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
+        if self.sleep.is_none() {
+            let due = self.due();
+            let this = self.as_mut().project();
+            let is_first = !this.ticket.is_used();
+            if alarm::ask(cx, this.ticket, due) {
+                // That it is due already is seen when it is polled for that.
+                return if is_first { Poll::Pending } else { self.look() };
+            }
+            self.as_mut().project().sleep.set(Some(sleep_until(due)));
+        }
+        loop {
+            let mut this = self.as_mut().project();
+            let Some(sleep) = this.sleep.as_mut().as_pin_mut() else {
+                return Poll::Pending;
+            };
+            ready!(sleep.poll(cx));
+            if let Poll::Ready(end) = self.look() {
+                return Poll::Ready(end);
+            }
+            let due = self.due();
+            if let Some(sleep) = self.as_mut().project().sleep.as_pin_mut() {
+                sleep.reset(due);
+            }
+        }
+    }
+}
+
+/// A timer for an [`Activity`].
+///
+/// It is armed when it is first waited for, and it is not moved when something happens: it looks when it fires, and
+/// sleeps on if it was too early. So bytes that keep coming cost no timer at all.
+#[derive(Debug, Default)]
+pub(crate) struct IdleTimer(Option<Pin<Box<Sleep>>>);
+
+impl IdleTimer {
+    /// Ready when nothing has happened for too long.
+    pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>, activity: &Activity) -> Poll<()> {
+        let sleep = self
+            .0
+            .get_or_insert_with(|| Box::pin(sleep_until(activity.deadline())));
+        while sleep.as_mut().poll(cx).is_ready() {
+            let deadline = activity.deadline();
+            if deadline <= Instant::now() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn activity_postpones_the_end() {
+        let activity = Activity::new(Duration::from_secs(10), Instant::now());
+        let mut timer = IdleTimer::default();
+        let started = Instant::now();
+        for _ in 0..5 {
+            let expired = poll_fn(|cx| timer.poll_expired(cx, &activity));
+            assert!(timeout(Duration::from_secs(9), expired).await.is_err());
+            activity.touch();
+        }
+        poll_fn(|cx| timer.poll_expired(cx, &activity)).await;
+        assert_eq!(started.elapsed().as_secs(), 5 * 9 + 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_ends_with_whichever_comes_first() {
+        for (deadline, expected, seconds) in [
+            (None, End::Idle, 10),
+            (Some(20), End::Idle, 10),
+            (Some(10), End::Idle, 10),
+            (Some(5), End::Deadline, 5),
+        ] {
+            let started = Instant::now();
+            let activity = Activity::new(Duration::from_secs(10), Instant::now());
+            let deadline = deadline.map(|seconds| started + Duration::from_secs(seconds));
+            let mut timer = pin!(HeadTimer::new(&activity, deadline));
+            let expired = poll_fn(|cx| timer.as_mut().poll_expired(cx)).await;
+            assert_eq!((expired, started.elapsed().as_secs()), (expected, seconds));
+        }
+    }
+
+    #[cfg(feature = "server")]
+    #[tokio::test(start_paused = true)]
+    async fn a_head_waits_by_the_timer_of_its_task() {
+        for (deadline, expected, seconds) in [
+            (None, End::Idle, 14),
+            (Some(20), End::Idle, 14),
+            (Some(5), End::Deadline, 5),
+            (Some(0), End::Deadline, 0),
+        ] {
+            let started = Instant::now();
+            let activity = Activity::new(Duration::from_secs(10), started);
+            activity.touch_at(started + Duration::from_secs(4));
+            let deadline = deadline.map(|seconds| started + Duration::from_secs(seconds));
+            let mut timer = pin!(HeadTimer::new(&activity, deadline));
+            let mut alarm_clock = pin!(sleep_until(started));
+            let mut alarm = alarm::Alarm::default();
+            let expired = poll_fn(|cx| {
+                loop {
+                    let poll = |cx: &mut Context<'_>| timer.as_mut().poll_expired(cx);
+                    if let Poll::Ready(expired) = alarm.watch(cx, poll) {
+                        return Poll::Ready(expired);
+                    }
+                    assert!(timer.sleep.is_none(), "it has a timer of its own");
+                    alarm_clock.as_mut().reset(alarm.due().expect("it asks"));
+                    ready!(alarm_clock.as_mut().poll(cx));
+                    alarm.rang();
+                }
+            });
+            assert_eq!(
+                (expired.await, started.elapsed().as_secs()),
+                (expected, seconds)
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn activity_postpones_the_end_but_not_the_deadline() {
+        let started = Instant::now();
+        let activity = Activity::new(Duration::from_secs(10), Instant::now());
+        let deadline = started + Duration::from_secs(25);
+        let mut timer = pin!(HeadTimer::new(&activity, Some(deadline)));
+        for _ in 0..3 {
+            let expired = poll_fn(|cx| timer.as_mut().poll_expired(cx));
+            assert!(timeout(Duration::from_secs(8), expired).await.is_err());
+            activity.touch();
+        }
+        let expired = poll_fn(|cx| timer.as_mut().poll_expired(cx)).await;
+        assert_eq!((expired, started.elapsed().as_secs()), (End::Deadline, 25));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_look_sees_that_it_is_over() {
+        let started = Instant::now();
+        let activity = Activity::new(Duration::from_secs(10), started);
+        advance(Duration::from_secs(11)).await;
+        let mut timer = IdleTimer::default();
+        poll_fn(|cx| timer.poll_expired(cx, &activity)).await;
+        // Nothing was waited for, which the clock would have gone on for.
+        assert_eq!(started.elapsed().as_secs(), 11);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_timeout_does_not_overflow() {
+        let activity = Activity::new(Duration::MAX, Instant::now());
+        activity.touch();
+        assert!(activity.deadline() > Instant::now());
+    }
+}

@@ -1,0 +1,397 @@
+//! The metrics for Prometheus.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelSet, MetricEncoder,
+    NoLabelSet,
+};
+use prometheus_client::metrics::MetricType;
+
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::health::Health;
+use crate::live::DestinationState;
+use crate::observe::{HistogramCounts, Labels, SeriesTable};
+use crate::proxy::{Proxy, Shared};
+use crate::state::Generation;
+
+/// A label value for what would make too many series.
+const OTHER: &str = "_OTHER";
+
+type Label<'a> = (&'static str, &'a str);
+
+/// The metrics of one proxy, read at the moment of the scrape.
+///
+/// | metric | type | labels |
+/// |---|---|---|
+/// | `http_server_request_duration_seconds` | histogram | `http_route` (the route's id; empty: none matched), `http_request_method`, `network_protocol_version`, `http_response_status_code` |
+/// | `http_client_request_duration_seconds` | histogram | `cluster`, and the last three |
+/// | `http_server_active_requests` | gauge | |
+/// | `proxy_errors_total` | counter | `cluster` (empty: none was chosen), `error_type` |
+/// | `proxy_config_generation` | gauge | |
+/// | `proxy_config_reload_total` | counter | `result` |
+/// | `proxy_name_failures_total` | counter | |
+/// | `proxy_name_stale_total` | counter | |
+/// | `proxy_names_unresolved` | gauge | |
+/// | `proxy_cluster_available_destinations` | gauge | `cluster` |
+/// | `proxy_destination_health` | gauge | `cluster`, `destination` |
+/// | `proxy_destination_inflight` | gauge | `cluster`, `destination` |
+/// | `proxy_destination_requests_total` | counter | `cluster`, `destination` |
+/// | `proxy_destination_errors_total` | counter | `cluster`, `destination` |
+/// | `proxy_destination_sent_bytes_total` | counter | `cluster`, `destination` |
+/// | `proxy_destination_received_bytes_total` | counter | `cluster`, `destination` |
+/// | `proxy_pool_connections` | gauge | `cluster`, `destination` |
+/// | `proxy_pool_connects_total` | counter | `cluster`, `destination`, `result` |
+///
+/// The names are those of OpenTelemetry's conventions for HTTP where it has one. Methods that nobody knows are
+/// `_OTHER`; per route and cluster there are at most 64 combinations of method, version and status, and what comes beyond
+/// is counted under `_OTHER`. Routes, clusters and destinations that are removed take their series with them.
+#[derive(Clone, Debug)]
+pub struct ProxyCollector {
+    shared: Arc<Shared>,
+    /// Configurations that were refused before they came to the proxy.
+    refused_before: u64,
+}
+
+impl Proxy {
+    /// The metrics, for a registry of the program's own.
+    pub fn collector(&self) -> ProxyCollector {
+        ProxyCollector::new(Arc::clone(self.shared()))
+    }
+}
+
+impl ProxyCollector {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            refused_before: 0,
+        }
+    }
+
+    /// Counts configurations, which were refused before they came to the proxy, with those that the proxy refused.
+    #[cfg(feature = "admin")]
+    pub(crate) fn refused_before(mut self, count: u64) -> Self {
+        self.refused_before = count;
+        self
+    }
+
+    /// The metrics as text in the OpenMetrics format, version 1.0.0, whose content type is
+    /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    pub fn to_text(&self) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.clone()));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry)
+            .expect("writing to a String cannot fail");
+        text
+    }
+}
+
+impl Collector for ProxyCollector {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let generation = self.shared.load_full();
+        let mut page = Page {
+            encoder,
+            shared: &self.shared,
+            refused_before: self.refused_before,
+            generation: &generation,
+        };
+        page.proxy()?;
+        page.durations()?;
+        page.errors()?;
+        page.clusters()?;
+        page.destinations()
+    }
+}
+
+/// One scrape.
+struct Page<'a, 'e> {
+    encoder: DescriptorEncoder<'e>,
+    shared: &'a Shared,
+    refused_before: u64,
+    generation: &'a Generation,
+}
+
+impl Page<'_, '_> {
+    fn proxy(&mut self) -> fmt::Result {
+        let metrics = self.shared.metrics();
+        let active = "Requests whose response has not ended.";
+        let mut family = self.family("http_server_active_requests", active, MetricType::Gauge)?;
+        family.encode_gauge(&metrics.active_requests.get())?;
+
+        let number = "Number of the configuration that serves, from 1.";
+        let generation = self.generation.number();
+        let mut family = self.family("proxy_config_generation", number, MetricType::Gauge)?;
+        family.encode_gauge(&generation)?;
+
+        let refused = metrics.refused_reloads.get() + self.refused_before;
+        let reloads = "Configurations that came after the first.";
+        let mut family = self.family("proxy_config_reload", reloads, MetricType::Counter)?;
+        for (result, number) in [("success", metrics.reloads.get()), ("failure", refused)] {
+            count(&mut family, &[("result", result)], &number)?;
+        }
+        self.names()
+    }
+
+    fn names(&mut self) -> fmt::Result {
+        let upstreams = self.shared.upstreams();
+        let counts = upstreams.name_counts();
+        let help = "Look-ups of destinations' names that failed.";
+        let mut family = self.family("proxy_name_failures", help, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, f64>(&counts.failures, None)?;
+
+        let help = "Times that addresses of an earlier look-up were used.";
+        let mut family = self.family("proxy_name_stale", help, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, f64>(&counts.stale, None)?;
+
+        let help = "Destinations' names whose last look-up failed.";
+        let unresolved = upstreams.unresolved().len() as u64;
+        let mut family = self.family("proxy_names_unresolved", help, MetricType::Gauge)?;
+        family.encode_gauge(&unresolved)
+    }
+
+    fn durations(&mut self) -> fmt::Result {
+        let (shared, generation) = (self.shared, self.generation);
+        let mut family = self.encoder.encode_descriptor(
+            "http_server_request_duration",
+            "From the head of the request to the end of the response.",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        durations(&mut family, ("http_route", ""), &shared.metrics().unrouted)?;
+        let routes = generation
+            .snapshot()
+            .routes()
+            .iter()
+            .zip(generation.routes());
+        for (route, state) in routes {
+            let label = ("http_route", route.id().as_str());
+            durations(&mut family, label, state.metrics().durations())?;
+        }
+
+        let mut family = self.encoder.encode_descriptor(
+            "http_client_request_duration",
+            "From the pick of a destination to the head of its response.",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for (cluster, state) in generation.clusters() {
+            let label = ("cluster", cluster.id().as_str());
+            durations(&mut family, label, &state.live().metrics().requests)?;
+        }
+        Ok(())
+    }
+
+    fn errors(&mut self) -> fmt::Result {
+        let (shared, generation) = (self.shared, self.generation);
+        let help = "Requests that could not be forwarded, or not to their end.";
+        let mut family = self.family("proxy_errors", help, MetricType::Counter)?;
+        let unrouted = ("", &shared.metrics().errors);
+        let clusters = generation
+            .clusters()
+            .map(|(cluster, state)| (cluster.id().as_str(), &state.live().metrics().errors));
+        for (cluster, errors) in std::iter::once(unrouted).chain(clusters) {
+            for (kind, errors) in errors.iter() {
+                let labels = [("cluster", cluster), ("error_type", kind.as_str())];
+                count(&mut family, &labels, &errors)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn clusters(&mut self) -> fmt::Result {
+        let generation = self.generation;
+        let help = "Destinations that may be picked.";
+        let name = "proxy_cluster_available_destinations";
+        let mut family = self.family(name, help, MetricType::Gauge)?;
+        for (cluster, state) in generation.clusters() {
+            let available = state.available(cluster).members().len();
+            gauge(
+                &mut family,
+                &[("cluster", cluster.id().as_str())],
+                &available,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn destinations(&mut self) -> fmt::Result {
+        self.destination_gauges(
+            "proxy_destination_health",
+            "1: the active check found it healthy; -1: unhealthy; 0: nothing is known.",
+            |checked, destination| match destination.health().active() {
+                Health::Healthy if checked => 1,
+                Health::Unhealthy if checked => -1,
+                Health::Healthy | Health::Unhealthy | Health::Unknown => 0,
+            },
+        )?;
+        self.destination_gauges(
+            "proxy_destination_inflight",
+            "Requests in flight at the destination.",
+            |_, destination| i64::from(destination.in_flight()),
+        )?;
+        self.destination_gauges(
+            "proxy_pool_connections",
+            "Open connections to the destination, used and idle.",
+            |_, destination| destination.metrics().open_connections.get(),
+        )?;
+        self.destination_counters(
+            "proxy_destination_requests",
+            "Requests that were sent to the destination.",
+            None,
+            |destination| destination.metrics().requests(),
+        )?;
+        self.destination_counters(
+            "proxy_destination_errors",
+            "Requests to the destination that could not be forwarded, or not to their end.",
+            None,
+            |destination| destination.metrics().errors.total(),
+        )?;
+        self.destination_counters(
+            "proxy_destination_sent",
+            "Bytes of request bodies that were sent to the destination.",
+            Some(&Unit::Bytes),
+            |destination| destination.metrics().bytes_sent(),
+        )?;
+        self.destination_counters(
+            "proxy_destination_received",
+            "Bytes of response bodies that were received from the destination.",
+            Some(&Unit::Bytes),
+            |destination| destination.metrics().bytes_received(),
+        )?;
+        self.connects()
+    }
+
+    fn connects(&mut self) -> fmt::Result {
+        let generation = self.generation;
+        let help = "Connections to the destination that were opened, or could not be.";
+        let mut family = self.family("proxy_pool_connects", help, MetricType::Counter)?;
+        each_destination(generation, |labels, _, destination| {
+            let metrics = destination.metrics();
+            for (result, counter) in [
+                ("success", &metrics.connects),
+                ("failure", &metrics.connect_failures),
+            ] {
+                let [cluster, destination] = labels;
+                let labels = [cluster, destination, ("result", result)];
+                count(&mut family, &labels, &counter.get())?;
+            }
+            Ok(())
+        })
+    }
+
+    fn destination_gauges(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        value: impl Fn(bool, &DestinationState) -> i64,
+    ) -> fmt::Result {
+        let generation = self.generation;
+        let mut family = self.family(name, help, MetricType::Gauge)?;
+        each_destination(generation, |labels, checked, destination| {
+            gauge(&mut family, &labels, &value(checked, destination))
+        })
+    }
+
+    fn destination_counters(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        unit: Option<&Unit>,
+        value: impl Fn(&DestinationState) -> u64,
+    ) -> fmt::Result {
+        let generation = self.generation;
+        let mut family = self
+            .encoder
+            .encode_descriptor(name, help, unit, MetricType::Counter)?;
+        each_destination(generation, |labels, _, destination| {
+            count(&mut family, &labels, &value(destination))
+        })
+    }
+
+    fn family(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        r#type: MetricType,
+    ) -> Result<MetricEncoder<'_>, fmt::Error> {
+        self.encoder.encode_descriptor(name, help, None, r#type)
+    }
+}
+
+/// Calls `each` with the labels of every destination, whether it is probed, and its state.
+fn each_destination(
+    generation: &Generation,
+    mut each: impl FnMut([Label<'_>; 2], bool, &DestinationState) -> fmt::Result,
+) -> fmt::Result {
+    for (cluster, state) in generation.clusters() {
+        let checked = cluster.active_check().is_some();
+        for (destination, live) in cluster.destinations().iter().zip(state.destinations()) {
+            let labels = [
+                ("cluster", cluster.id().as_str()),
+                ("destination", destination.id().as_str()),
+            ];
+            each(labels, checked, live)?;
+        }
+    }
+    Ok(())
+}
+
+fn durations(family: &mut MetricEncoder<'_>, owner: Label<'_>, table: &SeriesTable) -> fmt::Result {
+    let mut result = Ok(());
+    table.for_each(|labels, counts| {
+        if result.is_ok() {
+            result = duration(family, owner, labels, counts);
+        }
+    });
+    result
+}
+
+fn duration(
+    family: &mut MetricEncoder<'_>,
+    owner: Label<'_>,
+    labels: Option<Labels>,
+    counts: &HistogramCounts,
+) -> fmt::Result {
+    let status = labels.map(|labels| labels.status().to_string());
+    let labels = [
+        owner,
+        ("http_request_method", labels.map_or(OTHER, Labels::method)),
+        (
+            "network_protocol_version",
+            labels.map_or(OTHER, Labels::protocol),
+        ),
+        (
+            "http_response_status_code",
+            status.as_deref().unwrap_or(OTHER),
+        ),
+    ];
+    let buckets = counts.exposed();
+    let sum = counts.sum().as_secs_f64();
+    family
+        .encode_family(&labels)?
+        .encode_histogram::<NoLabelSet>(sum, counts.count(), &buckets, None)
+}
+
+fn count(
+    family: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    value: &impl EncodeCounterValue,
+) -> fmt::Result {
+    let mut series = family.encode_family(labels)?;
+    series.encode_counter::<NoLabelSet, _, f64>(value, None)
+}
+
+fn gauge(
+    family: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    value: &impl EncodeGaugeValue,
+) -> fmt::Result {
+    family.encode_family(labels)?.encode_gauge(value)
+}

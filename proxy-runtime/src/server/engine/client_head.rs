@@ -1,0 +1,148 @@
+//! The head of a response as the client gets it.
+
+use http::StatusCode;
+
+use super::body::Body;
+use super::download::Cut;
+use super::filtering::Shown;
+use crate::head::HeadEdits;
+use crate::http1::{
+    Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
+    RawResponse, ResponseRewrite, write_response,
+};
+use crate::server::http1::date::write_date;
+use crate::stream::spare;
+use crate::transform::{HeadPlan, with_slice};
+use crate::upstream::response_limits as limits;
+
+/// What becomes of the head on its way to the client.
+pub(super) struct ForClient<'e> {
+    /// What the route does to it.
+    pub(super) plan: &'e HeadPlan,
+    /// What the client is told of its connection.
+    pub(super) connection: OutgoingConnection<'e>,
+    /// Filters that are to be shown it.
+    pub(super) shown: Option<Shown<'e>>,
+}
+
+impl ForClient<'_> {
+    /// Writes the head to `output`.
+    ///
+    /// # Errors
+    ///
+    /// A filter failed, or the body that has come is framed wrongly, which is found out before filters see the head.
+    #[inline]
+    pub(super) fn write(
+        self,
+        status: StatusCode,
+        received: Received<'_>,
+        output: &mut Vec<u8>,
+    ) -> Result<(), Cut> {
+        let Self {
+            plan,
+            connection,
+            shown,
+        } = self;
+        let (_, response, _) = received;
+        let mut rewrite = ResponseRewrite::new(response);
+        // A body that ends with the destination's connection goes on in chunks.
+        rewrite.chunked |= response.framing() == Framing::UntilClose;
+        rewrite.connection = connection;
+        rewrite.copied = plan.response_copy.copied();
+        let given = &*plan.response;
+        if let Some(shown) = shown {
+            let edits = show(shown, status, received)?;
+            let route = given.iter().map(|given| given.for_status(status));
+            with_slice(edits.operations().chain(route), |operations| {
+                let rewrite = ResponseRewrite {
+                    operations,
+                    ..rewrite
+                };
+                write_head(received, &rewrite, output);
+            });
+            return Ok(());
+        }
+        if given.is_empty() {
+            write_head(received, &rewrite, output);
+            return Ok(());
+        }
+        let operations = given.iter().map(|given| given.for_status(status));
+        with_slice(operations, |operations| {
+            let rewrite = ResponseRewrite {
+                operations,
+                ..rewrite
+            };
+            write_head(received, &rewrite, output);
+        });
+        Ok(())
+    }
+}
+
+/// What filters change of a response, which they are shown if it can be passed on.
+#[cold]
+fn show<'e>(
+    shown: Shown<'e>,
+    status: StatusCode,
+    (buffer, response, table): Received<'_>,
+) -> Result<&'e HeadEdits, Cut> {
+    // Looked at beforehand, so that they see what the client gets.
+    let body = &buffer[response.head_length()..];
+    let followed = Body::new(response.framing()).follow(body, &limits(), &mut HeadTable::default());
+    if followed.is_err() {
+        return Err(Cut::Broken(status));
+    }
+    let edits = shown.show(status, buffer, table);
+    edits.map_err(|_| Cut::Extension(status))
+}
+
+/// Where the head of a response is.
+pub(super) type Received<'a> = (&'a [u8], &'a RawResponse, &'a HeadTable);
+
+#[inline]
+fn write_head(
+    (buffer, response, table): Received<'_>,
+    rewrite: &ResponseRewrite<'_>,
+    output: &mut Vec<u8>,
+) {
+    // There was no need of room while the response was waited for.
+    spare::lend(output);
+    write_response(buffer, response, table, rewrite, output);
+    // If it does not say when it was made, who passes it on does (RFC 9110 section 6.6.1).
+    if !has_date(table, rewrite) {
+        append_date(output);
+    }
+}
+
+/// Whether a head says when it was made.
+#[inline]
+pub(super) fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
+    let classes = table.classes();
+    // One that `Connection` names is not passed on, and is among the classes all the same.
+    let has_come = classes.contains(FieldClass::Date)
+        && (!classes.contains(FieldClass::NamedByConnection)
+            || table
+                .fields()
+                .iter()
+                .any(|field| field.class() == FieldClass::Date));
+    let is = |name: &FieldName| name.class() == FieldClass::Date;
+    let stays = match rewrite.copied {
+        Copied::Only(names) => has_come && names.iter().any(is),
+        Copied::None => false,
+        Copied::All => has_come,
+    };
+    let operations = rewrite.operations.iter();
+    operations.fold(stays, |has_date, operation| match operation {
+        FieldOperation::Remove(name) if is(name) => false,
+        FieldOperation::Set(name, _) | FieldOperation::Append(name, _) if is(name) => true,
+        _ => has_date,
+    })
+}
+
+/// Adds the present date to a head that is written to its end.
+#[cold]
+pub(super) fn append_date(output: &mut Vec<u8>) {
+    output.truncate(output.len() - 2);
+    output.extend_from_slice(b"date: ");
+    write_date(output);
+    output.extend_from_slice(b"\r\n\r\n");
+}

@@ -1,0 +1,107 @@
+//! The configuration as one worker sees it.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Cache};
+use proxy_model::compiled::RouteIndex;
+
+use super::Forwarded;
+use crate::proxy::FoundRoute;
+use crate::proxy::{ProxyService, Shared};
+use crate::state::Generation;
+
+/// What one worker forwards with: the service, and the configuration that it saw last.
+///
+/// A request loads the configuration with one atomic read; the counter of its owners, which all workers would write, is
+/// touched when the configuration changes and not before.
+pub(crate) struct Engine {
+    service: ProxyService,
+    generation: RefCell<Cache<Published, Arc<Generation>>>,
+    current: RefCell<Rc<Current>>,
+    /// The route of the request that was left to the typed lane a moment ago.
+    found: Cell<Option<FoundRoute>>,
+}
+
+/// A configuration that the requests of one worker share, which count themselves without a word to the others.
+pub(super) struct Current(Arc<Generation>);
+
+impl Current {
+    /// A route of it, for who serves the request otherwise.
+    pub(super) fn found(&self, index: RouteIndex) -> FoundRoute {
+        FoundRoute {
+            generation: Arc::clone(&self.0),
+            index,
+        }
+    }
+}
+
+impl Deref for Current {
+    type Target = Generation;
+
+    #[inline]
+    fn deref(&self) -> &Generation {
+        &self.0
+    }
+}
+
+/// Where configurations are published.
+struct Published(Arc<Shared>);
+
+impl Deref for Published {
+    type Target = ArcSwap<Generation>;
+
+    fn deref(&self) -> &ArcSwap<Generation> {
+        self.0.published()
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(service: ProxyService) -> Self {
+        let mut cache = Cache::new(Published(Arc::clone(service.shared())));
+        let current = Rc::new(Current(Arc::clone(cache.load())));
+        Self {
+            service,
+            generation: RefCell::new(cache),
+            current: RefCell::new(current),
+            found: Cell::new(None),
+        }
+    }
+
+    #[inline]
+    pub(super) fn service(&self) -> &ProxyService {
+        &self.service
+    }
+
+    /// Leaves a request to the typed lane. Its route is noted here and not in [`Forwarded`], since idle connections would have
+    /// room for it.
+    pub(super) fn leave(&self, found: Option<FoundRoute>) -> Forwarded {
+        self.found.set(found);
+        Forwarded::Typed
+    }
+
+    /// The route of the request that was left to others. To be asked as soon as it was, before anything is waited for.
+    pub(crate) fn take_route(&self) -> Option<FoundRoute> {
+        self.found.take()
+    }
+
+    /// The configuration that serves now, for as long as a request needs it.
+    #[inline]
+    pub(super) fn current(&self) -> Rc<Current> {
+        let mut cache = self.generation.borrow_mut();
+        let generation = cache.load();
+        let mut current = self.current.borrow_mut();
+        if !Arc::ptr_eq(generation, &current.0) {
+            *current = Rc::new(Current(Arc::clone(generation)));
+        }
+        Rc::clone(&current)
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,187 @@
+//! Counts what becomes of a request that is forwarded as bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, StatusCode, Version};
+use proxy_model::{ClusterId, RouteId};
+use tokio::time::Instant;
+
+use crate::cluster::ClusterState;
+use crate::error::ForwardErrorKind;
+use crate::exchange::{Books, Count, Ledger};
+use crate::live::DestinationState;
+use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
+use crate::proxy::Shared;
+use crate::state::RouteState;
+
+/// Counts what becomes of one request of a route, out of what the connection holds anyway.
+///
+/// Dropped before it was told the end, it counts the request as cancelled: its client has gone.
+#[derive(Debug)]
+pub(super) struct Tally<'a> {
+    books: Borrowed<'a>,
+    count: Count,
+    /// Until it has ended.
+    active: Option<SplitEntry<'a>>,
+}
+
+/// Where it is counted.
+#[derive(Clone, Copy, Debug)]
+struct Borrowed<'a> {
+    route: &'a RouteState,
+    cluster: &'a ClusterState,
+    destination: Option<&'a DestinationState>,
+}
+
+impl Books for Borrowed<'_> {
+    fn route(&self) -> Option<&RouteId> {
+        Some(self.route.id())
+    }
+
+    #[inline]
+    fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)> {
+        Some((self.cluster.id(), self.cluster.live().metrics()))
+    }
+
+    fn destination(&self) -> Option<&DestinationState> {
+        self.destination
+    }
+
+    fn errors(&self) -> &ErrorCounters {
+        &self.cluster.live().metrics().errors
+    }
+
+    #[inline]
+    fn served(&self, labels: Labels, elapsed: Sample) {
+        self.route.metrics().served(labels, elapsed);
+    }
+}
+
+impl<'a> Tally<'a> {
+    #[inline]
+    pub(super) fn new(
+        shared: &'a Shared,
+        route: &'a RouteState,
+        cluster: &'a ClusterState,
+        (method, version): (&Method, Version),
+        started: Instant,
+    ) -> Self {
+        Self {
+            books: Borrowed {
+                route,
+                cluster,
+                destination: None,
+            },
+            count: Count::new(method, version, started),
+            active: Some(shared.metrics().active_requests.enter_here()),
+        }
+    }
+
+    /// When the request came.
+    #[inline]
+    pub(super) fn started(&self) -> Instant {
+        self.count.started()
+    }
+
+    /// The request goes to this destination.
+    #[inline]
+    pub(super) fn sent_to(&mut self, destination: &'a DestinationState) {
+        destination.metrics().requested();
+        self.books.destination = Some(destination);
+    }
+
+    /// The same, of a request that is in flight there.
+    #[inline]
+    pub(super) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
+        flight.requested();
+        self.books.destination = Some(destination);
+    }
+
+    /// The destination's response has begun.
+    #[inline]
+    pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
+        let elapsed = self.count.answered(&self.books, status, now);
+        if let Some(destination) = self.books.destination {
+            destination.metrics().responded(status, elapsed);
+        }
+    }
+
+    /// The same, of a request that is in flight there. Returns how long that took since the request came, if the first pick was
+    /// then.
+    #[inline]
+    pub(super) fn answered_over(
+        &mut self,
+        flight: &InFlightGuard,
+        status: StatusCode,
+        now: Instant,
+    ) -> Option<Sample> {
+        let elapsed = self.count.answered(&self.books, status, now);
+        flight.responded(status, elapsed);
+        (self.count.picked() == self.count.started()).then_some(elapsed)
+    }
+
+    /// Where it was sent.
+    pub(super) fn destination(&self) -> Option<&'a DestinationState> {
+        self.books.destination
+    }
+
+    /// From the pick until now.
+    pub(super) fn waited(&self) -> Duration {
+        self.count.picked().elapsed()
+    }
+
+    /// What the client is told instead.
+    pub(super) fn refused(&mut self, status: StatusCode) {
+        self.count.told(status);
+    }
+
+    /// The response has ended well, though the request has not.
+    #[cold]
+    pub(super) fn end_early(&mut self, now: Instant) {
+        self.settle(None, now, None);
+        self.active = None;
+    }
+
+    /// The response has ended.
+    #[inline]
+    pub(super) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
+        self.settle(error, now, None);
+    }
+
+    /// The response has ended well; how long that took since the request came may be known.
+    #[inline]
+    pub(super) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
+        self.settle(None, now, elapsed);
+    }
+
+    #[inline]
+    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, elapsed: Option<Sample>) {
+        if self.count.has_ended() {
+            return;
+        }
+        if let Some(kind) = error {
+            self.count.failed(&self.books, kind);
+        }
+        self.count.end(&self.books, error, now, elapsed);
+    }
+}
+
+impl<'a> Ledger<'a> for Tally<'a> {
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.count.failed(&self.books, kind);
+    }
+
+    fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
+        self.count.picked_at(Instant::now());
+        self.sent_to(destination);
+    }
+}
+
+impl Drop for Tally<'_> {
+    fn drop(&mut self) {
+        if !self.count.has_ended() {
+            self.settle(Some(self.count.cancelled()), Instant::now(), None);
+        }
+    }
+}

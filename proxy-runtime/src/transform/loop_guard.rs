@@ -1,0 +1,115 @@
+//! Protection against loops: a request that comes back to the proxy that forwarded it gets 508.
+//!
+//! Each proxy adds a member of its own, which is random, to `CDN-Loop` (RFC 8586) of what it forwards. A request that has the
+//! member already has come around. Two proxies in a chain have two members, and so have a proxy and its successor.
+
+#[cfg(feature = "server")]
+use std::sync::{Arc, OnceLock};
+
+use http::HeaderValue;
+use proxy_model::RequestHead;
+use proxy_model::compiled::Route;
+use proxy_model::transform::RequestTransform;
+
+use crate::head::headers::CDN_LOOP;
+#[cfg(feature = "server")]
+use crate::transform::HeadPlan;
+
+/// What one proxy adds to the requests that it forwards, and how it recognises them.
+#[derive(Debug)]
+pub(crate) struct LoopGuard {
+    member: HeaderValue,
+    /// CRLF, the name of the field and the member: heads of HTTP/1.1 end with it.
+    #[cfg(feature = "server")]
+    line: Arc<[u8]>,
+    /// What routes that change nothing share.
+    #[cfg(feature = "server")]
+    unchanged: OnceLock<Option<Arc<HeadPlan>>>,
+}
+
+impl LoopGuard {
+    /// A guard with a member that no other has.
+    pub(crate) fn new() -> Self {
+        let member = format!("proxy-{:016x}", fastrand::u64(..));
+        Self {
+            #[cfg(feature = "server")]
+            line: format!("\r\nCDN-Loop: {member}").into_bytes().into(),
+            #[cfg(feature = "server")]
+            unchanged: OnceLock::new(),
+            member: HeaderValue::try_from(member).expect("hexadecimal digits are text"),
+        }
+    }
+
+    /// The member.
+    pub(crate) fn member(&self) -> &HeaderValue {
+        &self.member
+    }
+
+    /// The field as the last line of a head of HTTP/1.1, with the CRLF in front of it.
+    #[cfg(feature = "server")]
+    pub(crate) fn line(&self) -> Arc<[u8]> {
+        Arc::clone(&self.line)
+    }
+
+    /// The plan of routes that change nothing, which `make` makes.
+    #[cfg(feature = "server")]
+    pub(crate) fn unchanged(
+        &self,
+        make: impl FnOnce() -> Option<Arc<HeadPlan>>,
+    ) -> Option<Arc<HeadPlan>> {
+        self.unchanged.get_or_init(make).clone()
+    }
+
+    /// Whether a request was forwarded by the proxy before.
+    #[cold]
+    pub(crate) fn has_forwarded<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
+        let mut is_known = false;
+        head.for_each_header(CDN_LOOP.as_str(), &mut |value| {
+            is_known = self.is_in(value);
+            !is_known
+        });
+        is_known
+    }
+
+    /// Whether one of the members in a value is the proxy's. Parameters do not count.
+    fn is_in(&self, value: &[u8]) -> bool {
+        let id = |member: &[u8]| {
+            let end = member.iter().position(|byte| *byte == b';');
+            member[..end.unwrap_or(member.len())].trim_ascii() == self.member.as_bytes()
+        };
+        value.split(|byte| *byte == b',').any(id)
+    }
+}
+
+/// Whether requests of a route are guarded: not if it removes the field, for then it is not to be sent.
+pub(crate) fn guards(route: &Route) -> bool {
+    let removes = |transform: &RequestTransform| matches!(transform, RequestTransform::Remove(name) if *name == CDN_LOOP);
+    !route.transforms().request().iter().any(removes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_recognised_among_others() {
+        let guard = LoopGuard::new();
+        let own = guard.member().to_str().unwrap();
+        for (value, expected) in [
+            (own.to_owned(), true),
+            (format!("cloud.example, {own}"), true),
+            (format!("{own};x=1 , other"), true),
+            (format!("  {own}\t"), true),
+            (String::new(), false),
+            (format!("{own}0"), false),
+            (format!("a{own}"), false),
+            (format!("other; by=\"{own}\""), false),
+            (
+                LoopGuard::new().member().to_str().unwrap().to_owned(),
+                false,
+            ),
+        ] {
+            assert_eq!(guard.is_in(value.as_bytes()), expected, "{value}");
+        }
+    }
+}

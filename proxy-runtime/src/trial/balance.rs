@@ -1,0 +1,152 @@
+//! Tries a policy without a network.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proxy_model::config::{ClusterConfig, ProxyConfig};
+use proxy_model::{ClusterId, CompileOptions, DestinationId, Problems, RequestHead, Snapshot};
+
+use crate::balance::{LoadBalancer, Random};
+use crate::cluster::{ClusterState, PickContext};
+use crate::observe::InFlightGuard;
+use crate::state::{Generation, Registered};
+
+/// One cluster to try a policy on, without a network: for tests and benchmarks.
+///
+/// # Examples
+///
+/// ```
+/// use proxy_runtime::balance::RoundRobin;
+/// use proxy_runtime::trial::Trial;
+/// use proxy_runtime::proxy_model::config::{ClusterConfig, DestinationConfig};
+///
+/// let destination = |address: &str| DestinationConfig {
+///     address: address.to_owned(),
+///     ..DestinationConfig::default()
+/// };
+/// let cluster = ClusterConfig {
+///     destinations: [
+///         ("a".into(), destination("http://10.0.0.1/")),
+///         ("b".into(), destination("http://10.0.0.2/")),
+///     ]
+///     .into_iter()
+///     .collect(),
+///     ..ClusterConfig::default()
+/// };
+/// let trial = Trial::new(cluster, 42).unwrap();
+/// let picks: Vec<_> = (0..3).map(|_| trial.pick(&RoundRobin, &Trial::GET).unwrap()).collect();
+/// assert_eq!(picks, ["a", "b", "a"]);
+/// ```
+pub struct Trial {
+    generation: Generation,
+    in_flight: Vec<InFlightGuard>,
+}
+
+impl Trial {
+    /// A request for `/` without headers, for policies that do not look at requests.
+    pub const GET: TrialHead = TrialHead(());
+
+    /// A cluster of these destinations, none of which has requests in flight. Chance follows from `seed`. The cluster's
+    /// own policy does not matter.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid.
+    pub fn new(mut cluster: ClusterConfig, seed: u64) -> Result<Self, Problems> {
+        cluster.load_balancing_policy = None;
+        let mut config = ProxyConfig::default();
+        config.clusters.insert(ClusterId::new("trial"), cluster);
+        let (snapshot, _) = Snapshot::compile(config, &CompileOptions::default())?;
+        let context = Arc::new(PickContext {
+            zone: None,
+            random: Random::seeded(seed),
+            loop_guard: None,
+            unreachable: None,
+        });
+        Ok(Self {
+            generation: Generation::first(Arc::new(snapshot), &Registered::default(), &context)?,
+            in_flight: Vec::new(),
+        })
+    }
+
+    /// Puts so many more requests in flight at a destination; one that does not exist is left out.
+    pub fn occupy(&mut self, destination: &DestinationId, requests: usize) {
+        let found = self.generation.snapshot().clusters()[0].destination(destination);
+        if let Some((index, _)) = found {
+            let state = self.state().destination(index);
+            let guards: Vec<_> = (0..requests).map(|_| state.enter()).collect();
+            self.in_flight.extend(guards);
+        }
+    }
+
+    /// The destination that a request would go to. It is not in flight there afterwards.
+    pub fn pick(
+        &self,
+        policy: &dyn LoadBalancer,
+        head: &dyn RequestHead,
+    ) -> Option<&DestinationId> {
+        let cluster = &self.generation.snapshot().clusters()[0];
+        let picked = self.state().pick_by(policy, cluster, head)?;
+        Some(cluster.destinations()[picked.index.0 as usize].id())
+    }
+
+    fn state(&self) -> &ClusterState {
+        self.generation
+            .cluster(proxy_model::compiled::ClusterIndex(0))
+    }
+
+    /// Has each worker count for itself, as if there were many requests.
+    #[cfg(all(test, feature = "server"))]
+    pub(crate) fn split(&self) {
+        for destination in self.state().destinations() {
+            destination.metrics().split();
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn take_turn(&self) -> u64 {
+        self.state().live().next_turn()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_turn(&self, turn: u64) {
+        self.state().live().set_turn(turn);
+    }
+}
+
+impl fmt::Debug for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let destinations = self.state().destinations().iter();
+        f.debug_map()
+            .entries(destinations.map(|d| (d.id(), d.in_flight())))
+            .finish()
+    }
+}
+
+/// The request [`Trial::GET`].
+#[derive(Clone, Copy, Debug)]
+pub struct TrialHead(());
+
+impl RequestHead for TrialHead {
+    fn method(&self) -> &str {
+        "GET"
+    }
+
+    fn path(&self) -> &str {
+        "/"
+    }
+
+    fn query(&self) -> Option<&str> {
+        None
+    }
+
+    fn authority(&self) -> &str {
+        ""
+    }
+
+    fn is_https(&self) -> bool {
+        false
+    }
+
+    fn for_each_header(&self, _: &str, _: &mut dyn FnMut(&[u8]) -> bool) {}
+}

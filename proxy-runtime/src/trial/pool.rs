@@ -1,0 +1,68 @@
+//! A pool by itself.
+
+use std::sync::Arc;
+
+use proxy_model::compiled::ClusterIndex;
+use tokio::time::Instant;
+
+use crate::state::Generation;
+use crate::upstream::{Protocols, Wanted};
+use crate::{BoxError, Proxy, ProxyService};
+
+/// The idle connections to one destination, to measure what it costs to take one of them and to give it back, without a
+/// request.
+#[derive(Debug)]
+pub struct PoolTrial {
+    service: ProxyService,
+    generation: Arc<Generation>,
+}
+
+impl PoolTrial {
+    /// Opens so many connections of HTTP/1.1 to the first destination of the proxy's first cluster, which has to accept
+    /// them and to keep them open.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be opened.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such destination.
+    pub async fn open(proxy: &Proxy, connections: usize) -> Result<Self, BoxError> {
+        let service = proxy.service();
+        let generation = service.shared().load_full();
+        let trial = Self {
+            service,
+            generation,
+        };
+        let mut leases = Vec::new();
+        for _ in 0..connections {
+            let mut wanted = trial.wanted();
+            wanted.fresh = true;
+            leases.push(trial.service.pool().acquire(wanted).await?);
+        }
+        let now = Instant::now();
+        leases.into_iter().for_each(|lease| lease.give_back(now));
+        Ok(trial)
+    }
+
+    /// Takes the connection that was used last, sees that it is still open, and gives it back. Returns whether there was
+    /// one.
+    pub fn take_and_give_back(&self) -> bool {
+        let now = Instant::now();
+        let ready = self.service.pool().ready(&self.wanted(), now);
+        ready.map(|lease| lease.give_back(now)).is_some()
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        let state = self.generation.cluster(ClusterIndex(0));
+        Wanted {
+            destination: &state.destinations()[0],
+            upstream: self.generation.snapshot().clusters()[0].upstream(),
+            client: state.client(),
+            protocols: Protocols::Http1,
+            fresh: false,
+            careful: false,
+        }
+    }
+}
