@@ -1,4 +1,4 @@
-//! What the admin API, the metrics and the log ask of a pipeline.
+//! Answers of a pipeline to the admin API, the metrics and the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
