@@ -6,16 +6,16 @@ use proxy_model::Problem;
 use proxy_model::json::{Node, ObjectReader};
 use proxy_runtime::upstream::DnsOptions;
 
-/// Where servers of DNS listen.
+/// The port of servers of DNS.
 const PORT: u16 = 53;
 
 /// More would only make a look-up that fails take longer.
 const MOST_SERVERS: usize = 8;
 
-/// Which sources of names a machine has, on Linux (nsswitch.conf(5)).
+/// The file that lists a machine's sources of names, on Linux (nsswitch.conf(5)).
 const SOURCES: &str = "/etc/nsswitch.conf";
 
-/// Who is asked for names.
+/// The resolver of names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resolver {
     kind: Kind,
@@ -85,7 +85,7 @@ fn server(text: &str) -> Option<SocketAddr> {
 }
 
 impl Resolver {
-    /// How the servers of DNS are to be asked. `None`: the operating system is.
+    /// The options for asking the servers of DNS. `None`: the operating system is asked.
     pub(crate) fn dns(&self) -> Option<DnsOptions> {
         let asks_dns = match self.kind {
             Kind::System => false,
@@ -97,14 +97,14 @@ impl Resolver {
     }
 }
 
-/// Whether the operating system would ask nobody else. Elsewhere than on Linux that cannot be known.
+/// Returns true if the operating system would ask nobody else. Elsewhere than on Linux that cannot be known.
 fn suits_this_machine() -> bool {
     // Without the file the C library asks the same two (musl has no other ones).
     let sources = || std::fs::read_to_string(SOURCES);
     cfg!(target_os = "linux") && sources().map_or(true, |text| has_no_other_source(&text))
 }
 
-/// Whether names of hosts come from the table of hosts and DNS alone, in the text of an `nsswitch.conf`.
+/// Returns true if names of hosts come from the table of hosts and DNS alone, in the text of an `nsswitch.conf`.
 fn has_no_other_source(text: &str) -> bool {
     let lines = text.lines().filter_map(|line| line.split('#').next());
     let mut databases = lines.filter_map(|line| line.split_once(':'));

@@ -8,7 +8,7 @@ use servicefabric_emulator::cluster::FabricName;
 use servicefabric_emulator::gateway::{Emulator, Fault, FaultAction, Responder};
 use servicefabric_emulator::health::{EntityKey, HealthQuery, HealthState};
 use servicefabric_emulator::topology::Topology;
-use testkit::client::Connection;
+use testkit::client::{Connection, Load};
 use testkit::origin::Origin;
 use testkit::time::eventually;
 
@@ -224,6 +224,73 @@ async fn run_serves_what_is_discovered_and_tells_the_cluster() {
     .await;
     let answer = client.get("/shop/cart").await.expect("it answers");
     assert_eq!(answer.status, 200);
+    process.interrupt();
+    assert!(process.wait().await.success());
+    emulator.shutdown().await;
+}
+
+/// Nothing that a control plane does reaches a request: hanging, nonsense, an answer that breaks off, a closed connection, refusals.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_hangs_lies_or_dies_fails_no_request() {
+    let emulator = cluster().await;
+    let file = ConfigFile::new(&format!(
+        r#"{{
+            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
+            "Admin": {{ "Address": "127.0.0.1:0" }},
+            "ServiceFabricDiscovery": {{
+                "Gateways": ["{}"], "CallTimeout": "1s",
+                "DiscoveryPeriod": "200ms", "FastPeriod": "100ms",
+                "DiscoverInsecureHttpDestinations": true
+            }}
+        }}"#,
+        emulator.endpoint()
+    ));
+    let mut process = start(&["run", "--config", &file.argument()], "a second Ctrl-C").await;
+    let address = address_after(&process.output(), "listening on http://");
+    let admin = address_after(&process.output(), "admin page on http://");
+    let is_live = async || {
+        let mut client = Connection::http1(admin).await.expect("it listens");
+        let answer = client.get("/api/v1/providers").await.expect("it answers");
+        let answer: Value = answer.json();
+        let providers = answer["providers"].as_array().expect("there are some");
+        let is_it = |it: &&Value| it["name"] == "servicefabric";
+        providers.iter().find(is_it).expect("it is there")["state"] == "live"
+    };
+    eventually("the source lives", is_live).await;
+    let pause = Duration::from_millis(10);
+    let load = Load::new(address)
+        .path("/shop/cart")
+        .connections(2)
+        .pause(pause);
+    let load = load.start();
+    let text = |text: &str| FaultAction::Text {
+        status: 200,
+        text: text.to_owned(),
+    };
+    for action in [
+        FaultAction::Delay {
+            milliseconds: 600_000,
+        },
+        text("<html>It works!</html>"),
+        text(r#"{ "Items": [{ "Id": 5 }] }"#),
+        FaultAction::CloseMidAnswer,
+        FaultAction::Close,
+        FaultAction::fail(503, "FABRIC_E_SERVICE_OFFLINE"),
+    ] {
+        let what = format!("{action:?}");
+        let fault = Fault::new("*", action);
+        emulator
+            .faults()
+            .inject(fault)
+            .expect("there is room for it");
+        eventually("the source does not live", async || !is_live().await).await;
+        let so_far = load.report().finished;
+        load.wait_for_finished(so_far + 20).await;
+        assert_eq!(load.report().failed, Default::default(), "{what}");
+        emulator.faults().clear();
+        eventually("the source lives again", is_live).await;
+    }
+    load.stop().await.assert_no_failure();
     process.interrupt();
     assert!(process.wait().await.success());
     emulator.shutdown().await;

@@ -7,7 +7,7 @@ const CNAME: u16 = 5;
 const SOA: u16 = 6;
 const AAAA: u16 = 28;
 
-/// Where the name of the question is.
+/// A pointer to the name of the question.
 const QUESTION: [u8; 2] = [0xc0, 12];
 
 const NAME_ERROR: u8 = 3;

@@ -45,9 +45,9 @@ pub enum Answer {
 pub struct Asked {
     /// The name, in lower case, without a dot at its end.
     pub name: String,
-    /// Whether for IPv6.
+    /// True for IPv6.
     pub v6: bool,
-    /// Whether over TCP.
+    /// True over TCP.
     pub tcp: bool,
 }
 
@@ -90,7 +90,7 @@ impl NameServer {
         panic!("no port is free for UDP and TCP");
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -106,7 +106,7 @@ impl NameServer {
         self.script.asked.lock().clone()
     }
 
-    /// How often a name was asked for, for IPv4.
+    /// The number of questions for a name, for IPv4.
     pub fn times(&self, name: &str) -> usize {
         let asked = self.script.asked.lock();
         let those = asked.iter().filter(|asked| asked.name == name && !asked.v6);

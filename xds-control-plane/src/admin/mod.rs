@@ -10,6 +10,7 @@
 //! | `/api/v1/snapshot?type=&name=&via=` | the resources of a type (`cds`, `eds`, `lds`, `rds`), or one of them, as clients that come `via` an `aggregated` stream (the default), `separate` ones or `rest` get them |
 //! | `/api/v1/nodes?id=` | the clients that are connected or have polled of late, what they have, and what they refused last |
 //! | `/api/v1/quarantine` | services that are not served as they want to be, and why |
+//! | `/api/v1/warnings` | all that somebody should look at: the same, one by one, and what is wrong with sources |
 //!
 //! Answers are JSON with names in `snake_case`, times in seconds since 1970, ages in seconds; resources are in the canonical
 //! JSON of protobuf. Names may be added to `v1`; none is removed or changes its meaning.
@@ -34,7 +35,7 @@ use prometheus_client::registry::Registry;
 use serde_json::json;
 
 use self::answer::Answer;
-pub use self::quarantine::{Quarantine, QuarantineEntry};
+pub use self::quarantine::{Quarantine, QuarantineEntry, WarningEntry};
 use crate::server::ServerHandle;
 use crate::snapshot::ResourceType;
 
@@ -130,9 +131,10 @@ impl Inner {
             "/api/v1/snapshot" => resources::answer(&self.server, query),
             "/api/v1/nodes" => self.nodes(query),
             "/api/v1/quarantine" => Answer::json(&json!({ "quarantine": self.quarantined() })),
+            "/api/v1/warnings" => Answer::json(&json!({ "warnings": self.warnings() })),
             _ => Answer::error(
                 StatusCode::NOT_FOUND,
-                "there is nothing here; see /api/v1/overview, snapshot, nodes and quarantine, /metrics, /healthz, /readyz",
+                "there is nothing here; see /api/v1/overview, snapshot, nodes, quarantine and warnings, /metrics, /healthz, /readyz",
             ),
         }
     }
@@ -189,6 +191,7 @@ impl Inner {
             "nodes": self.server.nodes().len(),
             "streams": self.server.open_streams(),
             "quarantined": self.quarantined().len(),
+            "warnings": self.warnings().len(),
         }))
     }
 
@@ -198,6 +201,11 @@ impl Inner {
             nodes.retain(|node| node.node.id == id);
         }
         Answer::json(&json!({ "nodes": nodes }))
+    }
+
+    fn warnings(&self) -> Vec<WarningEntry> {
+        let source = self.quarantine.as_ref();
+        source.map(|source| source.warnings()).unwrap_or_default()
     }
 
     fn quarantined(&self) -> Vec<QuarantineEntry> {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use discovery_core::{ConfigProvider, ProviderState};
-use proxy_model::{CompileOptions, Problems, Snapshot};
+use discovery_core::{ConfigProvider, ProviderState, ProviderStatus, SourceState};
+use proxy_model::{CompileOptions, Problems, Severity, Snapshot};
 use tokio::sync::watch;
 
 use super::{BridgeOptions, to_envoy};
 use crate::assemble::{Owner, ServiceResources};
-use crate::sources::{Provided, Reading};
+use crate::sources::{LeftOut, Provided, Reading};
 
 /// What log lines are filtered by.
 const TARGET: &str = "xds::bridge";
@@ -58,7 +58,11 @@ fn publish(
     told: &mut Problems,
     sender: &watch::Sender<Reading<Vec<Arc<ServiceResources>>>>,
 ) {
+    let failure = failure(&state.status);
     let Some(config) = &state.config else {
+        if let Some(failure) = failure {
+            sender.send_if_modified(|reading| reading.failed(failure));
+        }
         return;
     };
     let (snapshot, mut problems) =
@@ -74,11 +78,47 @@ fn publish(
     }
     let shown = problems.iter().take(MOST_PROBLEMS).map(ToString::to_string);
     let shown = shown.collect();
+    let left_out = left_out(&state.status, &problems);
     *told = problems;
     sender.send_if_modified(|reading| {
         let services = renewed(reading.value.as_deref(), bridged.services);
-        reading.read(services, shown)
+        let failed_before = reading.failure.take();
+        let is_news = reading.read_in_part(services, shown, left_out);
+        if let Some(failure) = failure {
+            reading.failed(failure);
+        }
+        is_news || reading.failure != failed_before
     });
+}
+
+/// Why what the provider has is not the newest.
+fn failure(status: &ProviderStatus) -> Option<String> {
+    let is_failing = matches!(status.state, SourceState::Failing | SourceState::Stopped);
+    let why = status.last_error.as_ref().filter(|_| is_failing);
+    why.map(|failure| failure.message.clone())
+}
+
+/// The services that the provider keeps from being served as they are, and the routes and clusters that Envoy cannot have.
+fn left_out(status: &ProviderStatus, problems: &Problems) -> Vec<LeftOut> {
+    let quarantined = status.quarantined.iter().map(|quarantined| {
+        let reasons = quarantined.problems.iter().map(ToString::to_string);
+        let serves_last_good = quarantined.last_good.is_some();
+        LeftOut::new(&*quarantined.service, reasons.collect(), serves_last_good)
+    });
+    let mut by_place: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let errors = problems
+        .iter()
+        .filter(|problem| problem.severity == Severity::Error);
+    for problem in errors.take(MOST_PROBLEMS) {
+        // A route or cluster: `/Routes/orders`.
+        let place: Vec<_> = problem.pointer.splitn(4, '/').take(3).collect();
+        let reasons = by_place.entry(place.join("/")).or_default();
+        reasons.push(problem.to_string());
+    }
+    let places = by_place
+        .into_iter()
+        .map(|(place, reasons)| LeftOut::new(place, reasons, false));
+    quarantined.chain(places).collect()
 }
 
 /// The services, those that stay the same as they were.

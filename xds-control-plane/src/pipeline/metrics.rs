@@ -74,7 +74,7 @@ impl Collector for StatusCollector {
             "code",
             warnings.collect(),
         )?;
-        let quarantined = ConstGauge::new(status.quarantined.len() as f64);
+        let quarantined = ConstGauge::new(status.not_as_wanted().len() as f64);
         let name = "quarantined_services";
         let help = "Services that are not served as they want to be";
         quarantined.encode(encoder.encode_descriptor(

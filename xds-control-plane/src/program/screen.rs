@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use program_kit::Failure;
 use tokio::sync::watch;
+use xds_control_plane::admin::WarningEntry;
 use xds_control_plane::options::{Config, RegistrySection};
 use xds_control_plane::pipeline::PipelineStatus;
 use xds_control_plane::snapshot::{ResourceType, Snapshot};
@@ -52,7 +53,7 @@ pub(super) fn show(config: &Config, address: SocketAddr) -> Result<(), Failure> 
         out,
         r#"xds-control-plane {version}
   xDS v3    {address} (gRPC: aggregated and separate streams, Fetch; REST: POST /v3/discovery:…; reflection, health)
-  admin     http://{admin}/api/v1/overview  /api/v1/quarantine  /api/v1/nodes  /metrics
+  admin     http://{admin}/api/v1/overview  /api/v1/quarantine  /api/v1/warnings  /api/v1/nodes  /metrics
   registry  {registry}
   Consul    {consul}
   static    {fixed}
@@ -116,29 +117,12 @@ pub(super) async fn tell(
 }
 
 fn lines(status: &PipelineStatus) -> impl Iterator<Item = String> {
-    let quarantined = status.quarantined.iter().flat_map(|quarantined| {
-        let served = match quarantined.serves_last_good {
-            true => "served as it was before",
-            false => "not served",
-        };
-        quarantined
-            .reasons
-            .iter()
-            .map(move |reason| format!("{} is {served}: {reason}", quarantined.owner))
-    });
-    let warnings = status.warnings.iter().map(ToString::to_string);
-    let sources = status.sources.iter().flat_map(|source| {
-        let failure = source
-            .failure
-            .iter()
-            .map(|why| format!("{}: {why}", source.name));
-        failure.chain(
-            source
-                .problems
-                .iter()
-                .map(|why| format!("{}: {why}", source.name)),
-        )
-    });
-    let all: Vec<_> = quarantined.chain(warnings).chain(sources).collect();
-    all.into_iter()
+    status.findings().into_iter().map(|finding| {
+        let WarningEntry {
+            owner,
+            code,
+            message,
+        } = finding;
+        format!("{owner}: {message} ({code})")
+    })
 }

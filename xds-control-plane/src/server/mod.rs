@@ -27,6 +27,7 @@ mod publish;
 mod rest;
 #[cfg(feature = "tls")]
 mod tls;
+mod unknown;
 mod view;
 mod wire;
 
@@ -256,7 +257,7 @@ fn all_routes(
         // Older grpcurl asks for this one only.
         .add_service(reflection().build_v1alpha().map_err(unusable)?)
         .into_axum_router();
-    Ok(Routes::from(routes.merge(own)))
+    Ok(Routes::from(routes.merge(own).fallback(unknown::answer)))
 }
 
 /// Waits for news; for ever, if there is nobody to have any.

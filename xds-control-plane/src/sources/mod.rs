@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 pub use self::consul::ConsulSourceOptions;
 pub(crate) use self::document::period;
 pub use self::fixed::parse_static;
-pub use self::reading::Reading;
+pub use self::reading::{LeftOut, Reading};
 pub use self::registry::{FileRegistry, ParsedRegistry, Registry, RegistryError, parse_registry};
 #[cfg(feature = "http-registry")]
 pub use self::registry::{HttpRegistry, HttpRegistryOptions, RegistryMode};
@@ -164,6 +164,8 @@ pub struct SourceStatus {
     pub failure: Option<Arc<str>>,
     /// What is wrong with some of what it says.
     pub problems: Arc<[String]>,
+    /// The services that are left out of it, or are as they were before.
+    pub left_out: Arc<[LeftOut]>,
     /// When it was last read.
     pub last_ok: Option<discovery_core::Moment>,
 }
@@ -267,6 +269,7 @@ fn of<T>(name: &str, reading: &Reading<T>) -> SourceStatus {
         is_ready: reading.value.is_some(),
         failure: reading.failure.clone(),
         problems: Arc::clone(&reading.problems),
+        left_out: Arc::clone(&reading.left_out),
         last_ok: reading.last_ok,
     }
 }

@@ -2,6 +2,32 @@ use std::sync::Arc;
 
 use discovery_core::Moment;
 
+/// A service that a source names and that is not served as the source has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The source's name of it, or its place in the source if it has none.
+    pub service: String,
+    /// All that is wrong.
+    pub reasons: Vec<String>,
+    /// Whether its last good form is served meanwhile.
+    pub serves_last_good: bool,
+}
+
+impl LeftOut {
+    pub(crate) fn new(
+        service: impl Into<String>,
+        reasons: Vec<String>,
+        serves_last_good: bool,
+    ) -> Self {
+        Self {
+            service: service.into(),
+            reasons,
+            serves_last_good,
+        }
+    }
+}
+
 /// What a source has read: the last good, and what is wrong since.
 #[derive(Debug)]
 pub struct Reading<T> {
@@ -13,6 +39,8 @@ pub struct Reading<T> {
     pub has_failed: bool,
     /// What is wrong with some of it, which counts otherwise than it was meant.
     pub problems: Arc<[String]>,
+    /// The services that are left out of it, or are as they were before.
+    pub left_out: Arc<[LeftOut]>,
     /// When it was last read.
     pub last_ok: Option<Moment>,
 }
@@ -24,6 +52,7 @@ impl<T> Default for Reading<T> {
             failure: None,
             has_failed: false,
             problems: Arc::default(),
+            left_out: Arc::default(),
             last_ok: None,
         }
     }
@@ -36,6 +65,7 @@ impl<T> Clone for Reading<T> {
             failure: self.failure.clone(),
             has_failed: self.has_failed,
             problems: Arc::clone(&self.problems),
+            left_out: Arc::clone(&self.left_out),
             last_ok: self.last_ok,
         }
     }
@@ -53,6 +83,20 @@ impl<T: PartialEq> Reading<T> {
             self.problems = problems.into();
         }
         !(is_same && was_good)
+    }
+
+    /// The same, where services are left out.
+    pub(crate) fn read_in_part(
+        &mut self,
+        value: T,
+        problems: Vec<String>,
+        left_out: Vec<LeftOut>,
+    ) -> bool {
+        let is_same = *self.left_out == left_out;
+        if !is_same {
+            self.left_out = left_out.into();
+        }
+        self.read(value, problems) || !is_same
     }
 
     /// Notes that it could not be read.

@@ -180,6 +180,67 @@ async fn it_serves_until_it_is_told_to_stop() {
     assert_eq!(ended.code(), Some(0), "{}", process.output());
 }
 
+/// Whatever keeps a service out, or has it served otherwise, is listed with its reason, and the number is that of the metric.
+#[tokio::test]
+async fn what_is_left_out_is_listed() {
+    let (folder, config) = written("");
+    let registry = "services:\n- {name: shop, provides: [{name: http}]}\n- {name: 'a b', provides: [{name: http}]}\n\
+        - {name: '', provides: [{name: http}]}\n- {name: mail, provides: [{name: smtp, proto: smtp}]}\n\
+        - {provides: [{name: http}]}\n- {name: db, provides: [{name: http, domain: shop-http.example}]}\n";
+    fs::write(folder.path().join("registry.yaml"), registry).unwrap();
+    let fixed =
+        "services:\n- {name: rival, domains: [shop-http.example], endpoints: ['10.0.0.9:80']}\n";
+    fs::write(folder.path().join("static.yaml"), fixed).unwrap();
+    let mut process = peers::spawn(command(&["serve", "--config", &config]));
+    process.wait_for_output("new configuration is served").await;
+    let mut admin = Connection::http1(port(&config, "admin")).await.unwrap();
+    let quarantine: Value = admin.get("/api/v1/quarantine").await.unwrap().json();
+    let quarantine = quarantine["quarantine"].as_array().unwrap();
+    let reasons_of = |owner: &str| {
+        let found = quarantine.iter().find(|entry| entry["owner"] == owner);
+        let found = found.unwrap_or_else(|| panic!("no {owner} in {quarantine:#?}"));
+        found["reasons"].to_string()
+    };
+    for (owner, reason) in [
+        ("registry/a b", "/services/1/name"),
+        ("registry/", "/services/2/name"),
+        ("registry/mail", "/services/3/provides/0/proto"),
+        ("registry//services/4", "/services/4/name"),
+    ] {
+        let reasons = reasons_of(owner);
+        assert!(reasons.contains(reason), "{owner}: {reasons}");
+    }
+    let metrics = admin.get("/metrics").await.unwrap().text();
+    let line = format!("xds_quarantined_services {}", quarantine.len());
+    assert!(metrics.contains(&line), "{metrics}");
+    let warnings: Value = admin.get("/api/v1/warnings").await.unwrap().json();
+    let warnings = warnings["warnings"].as_array().unwrap();
+    let is_there = |owner: &str, code: &str| {
+        let is_it = |it: &&Value| it["owner"] == owner && it["code"] == code;
+        warnings.iter().filter(is_it).count()
+    };
+    assert_eq!(is_there("registry/mail", "not_served"), 1, "{warnings:#?}");
+    assert_eq!(
+        is_there("registry", "source_problem"),
+        0,
+        "each is told once: {warnings:#?}"
+    );
+    // One that was good stays as it was.
+    fs::write(
+        folder.path().join("registry.yaml"),
+        "services: [{name: shop, provides: [{name: http, proto: smtp}]}]\n",
+    )
+    .unwrap();
+    eventually("the last good form serves", async || {
+        let mut admin = Connection::http1(port(&config, "admin")).await.unwrap();
+        let quarantine: Value = admin.get("/api/v1/quarantine").await.unwrap().json();
+        let mut entries = quarantine["quarantine"].as_array().unwrap().iter();
+        entries.any(|it| it["owner"] == "registry/shop" && it["serves_last_good"] == true)
+    })
+    .await;
+    process.terminate();
+}
+
 /// What `render` prints for a configuration with these sources only.
 async fn rendered(sources: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();

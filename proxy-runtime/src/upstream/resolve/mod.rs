@@ -33,24 +33,24 @@ use self::order::interleaved;
 use self::places::{Place, Places};
 use super::UpstreamOptions;
 
-/// What a look-up found, for all who wait for it.
+/// The result of a look-up, for all who wait for it.
 type Found = Result<Arc<[IpAddr]>, Arc<io::Error>>;
 
 /// The end of a look-up.
 #[derive(Debug)]
 struct Outcome {
     found: io::Result<Vec<IpAddr>>,
-    /// How long that holds. `None`: nobody has said, and the next one who wants the name asks again.
+    /// The time for which that holds. `None`: nobody has said, and the next one who wants the name asks again.
     lasts: Option<Duration>,
 }
 
-/// Who is asked for names.
+/// A resolver of names.
 #[async_trait]
 trait LookUp: Send + Sync {
     /// Look-ups that may run at a time.
     fn most(&self) -> Most;
 
-    /// Whether a look-up that is dropped costs nothing any more.
+    /// Returns true if a look-up that is dropped costs nothing any more.
     fn can_be_stopped(&self) -> bool;
 
     /// The addresses of a name that needs no name server.
@@ -215,7 +215,7 @@ fn too_many_hang() -> io::Error {
 struct Pending {
     ticket: Ticket,
     running: Running,
-    /// Whose place it takes.
+    /// The cluster whose place it takes.
     cluster: ClusterId,
     kind: Kind,
     kinds: Kinds,

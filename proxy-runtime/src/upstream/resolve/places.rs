@@ -79,7 +79,7 @@ impl Places {
 }
 
 impl State {
-    /// Whether there is a place for the cluster, which has one more then.
+    /// Takes a place for the cluster. Returns false where there is none.
     fn take(&mut self, cluster: &ClusterId) -> bool {
         let taken = self.clusters.get(cluster).map_or(0, |it| it.taken);
         if taken >= self.free {
@@ -103,7 +103,7 @@ impl State {
         receiver
     }
 
-    /// Who gets what is free, by turns.
+    /// The next one that gets a free place, by turns.
     fn next(&mut self) -> Option<(ClusterId, oneshot::Sender<Place>)> {
         for _ in 0..self.turns.len() {
             let cluster = self.turns.pop_front()?;

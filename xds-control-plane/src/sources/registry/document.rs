@@ -15,7 +15,7 @@ use crate::translate::{Branch, Protocol, Provides, RegistryService};
 pub struct ParsedRegistry {
     /// Those that can be used, by name.
     pub services: Vec<RegistryService>,
-    /// Those that cannot be, by name where they have one. One that was good before stays as it was.
+    /// Those that cannot be, by name, or by their place where they have none. One that was good before stays as it was.
     pub bad: BTreeMap<Arc<str>, String>,
     /// What is wrong, each with where it is.
     pub problems: Vec<String>,
@@ -57,7 +57,12 @@ pub fn parse_registry(text: &str) -> Result<ParsedRegistry, Problems> {
             .extend(problems.iter().map(ToString::to_string));
         let name = match node.get("name") {
             Some(Node::Text(name)) => Arc::from(name.as_str()),
-            _ => continue,
+            _ => {
+                parsed
+                    .bad
+                    .insert(format!("/services/{at}").into(), problems.to_string());
+                continue;
+            }
         };
         match read.filter(|_| !problems.has_errors()) {
             Some(_) if !seen.insert(Arc::clone(&name)) => {
@@ -181,6 +186,7 @@ mod tests {
             parsed.bad["bad"].contains("/services/1/branches/0/canary_percent"),
             "{parsed:?}"
         );
+        assert!(parsed.bad.contains_key("/services/3"), "{parsed:?}");
         assert!(
             parsed
                 .problems

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{ParsedRegistry, Registry, RegistryError, Services};
-use crate::sources::reading::Reading;
+use crate::sources::reading::{LeftOut, Reading};
 use crate::translate::RegistryService;
 
 /// How long after news that are hard to believe it is asked again.
@@ -172,6 +172,11 @@ fn take(published: &watch::Sender<Reading<Services>>, parsed: ParsedRegistry) {
             _ => Arc::new(service),
         };
         let mut services: Services = parsed.services.into_iter().map(renew).collect();
+        let left_out = parsed.bad.iter().map(|(name, why)| {
+            let reasons = vec![why.clone()];
+            LeftOut::new(&**name, reasons, before.contains_key(name))
+        });
+        let left_out = left_out.collect();
         // One that has become bad stays as it was.
         services.extend(
             parsed
@@ -181,7 +186,7 @@ fn take(published: &watch::Sender<Reading<Services>>, parsed: ParsedRegistry) {
         );
         services.sort_by(|a, b| a.name.cmp(&b.name));
         services.dedup_by(|a, b| a.name == b.name);
-        reading.read(services, parsed.problems)
+        reading.read_in_part(services, parsed.problems, left_out)
     });
 }
 
@@ -438,5 +443,9 @@ mod tests {
             "{:?}",
             reading.problems
         );
+        let [left_out] = &reading.left_out[..] else {
+            panic!("{:?}", reading.left_out);
+        };
+        assert_eq!((&*left_out.service, left_out.serves_last_good), ("b", true));
     }
 }

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use serde_json::Value;
 use testkit::client::{Answer, Connection};
 use tokio::net::TcpListener;
-use xds_control_plane::admin::{Admin, Quarantine, QuarantineEntry};
+use xds_control_plane::admin::{Admin, Quarantine, QuarantineEntry, WarningEntry};
 
 use crate::xds::support::Running;
 use crate::xds::support::resources::Plan;
@@ -21,6 +21,14 @@ impl Quarantine for Held {
             owner: "registry/bad".to_owned(),
             reasons: vec!["cluster bad: no checker".to_owned()],
             serves_last_good: true,
+        }]
+    }
+
+    fn warnings(&self) -> Vec<WarningEntry> {
+        vec![WarningEntry {
+            owner: "consul".to_owned(),
+            code: "source_failing".to_owned(),
+            message: "no answer".to_owned(),
         }]
     }
 
@@ -134,6 +142,8 @@ async fn what_is_served_can_be_read() {
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     let quarantine: Value = get(admin, "/api/v1/quarantine").await.json();
     assert_eq!(quarantine["quarantine"][0]["owner"], "registry/bad");
+    let warnings: Value = get(admin, "/api/v1/warnings").await.json();
+    assert_eq!(warnings["warnings"][0]["code"], "source_failing");
     let nodes: Value = get(admin, "/api/v1/nodes").await.json();
     assert_eq!(nodes["nodes"].as_array().unwrap().len(), 0);
     let metrics = get(admin, "/metrics").await.text();

@@ -26,6 +26,47 @@ fn asks_for(names: &[&str]) -> DiscoveryRequest {
     }
 }
 
+/// Clients of gRPC hear it in its own words, all others as HTTP has it.
+#[tokio::test]
+async fn unknown_paths_are_not_found() {
+    let server = Running::start(plan().snapshot()).await;
+    for (method, path, kind, status, code) in [
+        (
+            "POST",
+            "/v3/discovery:secrets",
+            "application/json",
+            404,
+            None,
+        ),
+        ("POST", "/a.b.C/Method", "", 404, None),
+        ("GET", "/", "", 404, None),
+        ("POST", "/a.b.C/Method", "application/grpc", 200, Some("12")),
+        (
+            "POST",
+            "/a.b.C/Method",
+            "application/grpc+proto",
+            200,
+            Some("12"),
+        ),
+    ] {
+        let mut connection = Connection::http1(server.address).await.unwrap();
+        let request = connection
+            .request(method, path)
+            .header("content-type", kind);
+        let request = request.body(testkit::body::empty()).unwrap();
+        let answer = connection.send(request).await.unwrap();
+        let said = answer
+            .headers
+            .get("grpc-status")
+            .map(|it| it.to_str().unwrap());
+        assert_eq!(
+            (answer.status.as_u16(), said),
+            (status, code),
+            "{method} {path} {kind}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn fetch_answers_what_is_named_and_without_names_everything() {
     let server = Running::start(plan().snapshot()).await;

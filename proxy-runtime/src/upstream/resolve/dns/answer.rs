@@ -1,4 +1,4 @@
-//! What a server says of a name.
+//! A server's answer about a name.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ const LONGEST_CHAIN: usize = 16;
 /// A negative answer without a SOA record says nothing of its time to live.
 const UNSAID: Duration = Duration::from_secs(1);
 
-/// What is known of one name.
+/// The knowledge of one name.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// It has these addresses for this time.
@@ -76,7 +76,7 @@ impl Answer {
         }
     }
 
-    /// What is known of both families together. Of a family that was not waited for there is nothing.
+    /// The answer for both families together. `None`: the other family was not waited for.
     pub(super) fn joined(self, other: Option<Self>) -> Self {
         use Answer::{Addresses, Failed, None as Nothing, Silent};
         let Some(other) = other else { return self };

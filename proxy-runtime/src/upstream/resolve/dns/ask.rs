@@ -21,16 +21,16 @@ use tokio::time::{Instant, sleep};
 use super::answer::Answer;
 use super::config::Config;
 
-/// How long a server is waited for before the next one is asked beside it.
+/// The wait for a server before the next one is asked beside it.
 const NEXT_SERVER: Duration = Duration::from_secs(1);
 
-/// How long the servers are waited for before all of them are asked once more: the message may be lost.
+/// The wait for the servers before all of them are asked once more: the message may be lost.
 const NEXT_ROUND: Duration = Duration::from_secs(2);
 
 /// A server that did not answer is asked after the others for so long.
 const AVOIDED: Duration = Duration::from_secs(30);
 
-/// What is remembered of servers.
+/// The memory of servers.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
     silent: Mutex<HashMap<SocketAddr, Instant>>,

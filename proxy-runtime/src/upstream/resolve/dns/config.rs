@@ -1,4 +1,4 @@
-//! What the machine says about names: `resolv.conf` (resolv.conf(5)).
+//! The machine's settings for names: `resolv.conf` (resolv.conf(5)).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use hickory_net::proto::rr::Name;
 use resolv_conf::ScopedIp;
 
-/// Where servers listen (RFC 1035 section 4.2).
+/// The port of servers (RFC 1035 section 4.2).
 const PORT: u16 = 53;
 
 /// The bounds of the C library.
@@ -16,7 +16,7 @@ const LARGEST_NDOTS: usize = 15;
 const LONGEST_TIMEOUT: u32 = 30;
 const MOST_ATTEMPTS: u32 = 5;
 
-/// How names are asked for.
+/// The settings by which names are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Config {
     /// Never empty.
@@ -24,11 +24,11 @@ pub(super) struct Config {
     pub(super) search: Vec<Name>,
     /// A name with so many dots is asked for as it is first.
     pub(super) ndots: usize,
-    /// How long one server may take.
+    /// The time that one server may take.
     pub(super) timeout: Duration,
-    /// How often each server is asked.
+    /// The number of times that each server is asked.
     pub(super) attempts: usize,
-    /// Whether the servers share the questions.
+    /// True if the servers share the questions.
     pub(super) rotate: bool,
     pub(super) edns: bool,
     pub(super) tcp_only: bool,

@@ -33,10 +33,10 @@ use super::{LookUp, Most, Outcome, hosts};
 /// Age of what was read from files, after which they are read again.
 const REREAD: Duration = Duration::from_secs(5);
 
-/// How long a look-up may take, over all servers and domains.
+/// The longest time of a look-up, over all servers and domains.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How long the other family is waited for when one has answered: some servers never answer to AAAA.
+/// The wait for the other family when one has answered: some servers never answer to AAAA.
 const OTHER_FAMILY: Duration = Duration::from_millis(500);
 
 /// The longest time that it is believed that a name has no address: many come late.
@@ -54,7 +54,7 @@ pub(super) struct Dns {
     reading: Mutex<()>,
 }
 
-/// What the machine's files say.
+/// The content of the machine's files.
 #[derive(Debug)]
 struct Machine {
     config: Config,
@@ -72,7 +72,7 @@ impl Dns {
         }
     }
 
-    /// What the files say. While somebody reads them, others use what they said before.
+    /// The content of the files. While somebody reads them, others use the content from before.
     async fn machine(&self) -> Arc<Machine> {
         let current = self.machine.load_full();
         if let Some(machine) = &current
@@ -240,7 +240,7 @@ fn preferred_first(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     addresses
 }
 
-/// Whether the machine has an address and a route for it. Nothing is sent.
+/// Returns true if the machine has an address and a route for it. Nothing is sent.
 fn has_way_to(address: IpAddr) -> bool {
     let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
     UdpSocket::bind(any).is_ok_and(|socket| socket.connect((address, 53)).is_ok())

@@ -1,11 +1,11 @@
-//! How the servers of DNS are asked.
+//! Options of the resolver that asks the servers of DNS.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How the servers of DNS are asked for the names of destinations. By default as the machine's own programs ask them: by its
-/// `resolv.conf` and its table of hosts, both of which are followed.
+/// Options of the resolver that asks the servers of DNS for the names of destinations. By default it asks as the machine's own
+/// programs do: by its `resolv.conf` and its table of hosts, both of which are followed.
 ///
 /// No look-up has a thread of its own, and what was found is kept for its time to live.
 #[derive(Clone, Debug)]
