@@ -119,6 +119,9 @@ pub struct DiscoveredService {
     /// The labels that the source made [`ServiceContent::Config`] of, and the way to make it again; see
     /// [`with_rebuild`](Self::with_rebuild).
     pub rebuild: Option<Rebuild>,
+    /// What the ids of destinations begin with that the source could not look at; see
+    /// [`with_unread`](Self::with_unread).
+    pub unread: Vec<Arc<str>>,
 }
 
 /// The labels that a source made a service's configuration of, and how it makes configuration of other labels for what
@@ -159,7 +162,7 @@ pub enum ServiceContent {
     /// Labels and destinations, which the runner's [`LabelsParser`](crate::LabelsParser) turns into configuration.
     Labelled(LabelledService),
     /// Configuration: any number of clusters and routes.
-    Config(ProxyConfig),
+    Config(Arc<ProxyConfig>),
     /// The service is there, and does not ask to be served. Its last good form is dropped.
     NotEnlisted,
     /// The service is there, but could not be read. It keeps its last good form, with its current destinations if there
@@ -195,6 +198,7 @@ impl DiscoveredService {
             content,
             problems: Problems::new(),
             rebuild: None,
+            unread: Vec::new(),
         }
     }
 
@@ -221,8 +225,8 @@ impl DiscoveredService {
     }
 
     /// A service whose configuration the source made itself.
-    pub fn configured(name: impl Into<Arc<str>>, config: ProxyConfig) -> Self {
-        Self::new(name, ServiceContent::Config(config))
+    pub fn configured(name: impl Into<Arc<str>>, config: impl Into<Arc<ProxyConfig>>) -> Self {
+        Self::new(name, ServiceContent::Config(config.into()))
     }
 
     /// A service that is there, and does not ask to be served.
@@ -265,6 +269,15 @@ impl DiscoveredService {
             labels: labels.into(),
             build: Arc::new(build),
         });
+        self
+    }
+
+    /// Says that the source could not look at destinations whose ids begin so, while it knows the rest of the service's
+    /// configuration. Those of them that served last, in this run or the one before ([`persist`](crate::RunnerOptions::persist)),
+    /// serve on in the clusters of the same id, with a warning that tells how old they are.
+    #[must_use]
+    pub fn with_unread(mut self, beginning: impl Into<Arc<str>>) -> Self {
+        self.unread.push(beginning.into());
         self
     }
 

@@ -40,6 +40,29 @@ pub(crate) fn with_destinations(
     None
 }
 
+/// Adds the destinations that served `before` and that the source could not look at now, to the clusters of the same id.
+/// Returns how many.
+pub(crate) fn add_unread(
+    config: &mut ProxyConfig,
+    before: &ProxyConfig,
+    unread: &[Arc<str>],
+) -> usize {
+    let mut added = 0;
+    for (id, cluster) in &mut config.clusters {
+        let Some(before) = before.clusters.get(id) else {
+            continue;
+        };
+        for (id, destination) in &before.destinations {
+            let is_unread = unread.iter().any(|of| id.as_str().starts_with(&**of));
+            if is_unread && !cluster.destinations.contains_key(id) {
+                cluster.destinations.insert(id.clone(), destination.clone());
+                added += 1;
+            }
+        }
+    }
+    added
+}
+
 /// The destination that a pointer into a configuration is about: `/Clusters/c/Destinations/d/Address`.
 fn destination_at(pointer: &str) -> Option<DestinationId> {
     let mut tokens = pointer.split('/').skip(1);

@@ -81,7 +81,7 @@ impl Gateway {
         F: AsyncFnOnce(Merge, &CompileOptions) -> Result<Merge, Failure>,
     {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut builder = Proxy::builder().upstream(upstream(&provider)?);
+        let mut builder = Proxy::builder().upstream(upstream(&settings.server, &provider)?);
         let unreachable = Arc::new(UnreachableClusters::new());
         builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder.loop_guard(settings.server.loop_guard);
@@ -308,13 +308,26 @@ impl Gateway {
     }
 }
 
-fn upstream(provider: &Arc<rustls::crypto::CryptoProvider>) -> Result<UpstreamOptions, Failure> {
-    match TlsClient::new(Arc::clone(provider)) {
-        Ok(tls) => Ok(UpstreamOptions::default().with_tls(tls)),
-        Err(error) => Err(Failure::new(format!(
+fn upstream(
+    server: &settings::Server,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<UpstreamOptions, Failure> {
+    let tls = TlsClient::new(Arc::clone(provider)).map_err(|error| {
+        Failure::new(format!(
             "the system's trusted certificates cannot be read: {error}; on Debian the package ca-certificates has them"
-        ))),
-    }
+        ))
+    })?;
+    let options = UpstreamOptions::default().with_tls(tls);
+    let dns = server.resolver.dns();
+    let by = match dns {
+        Some(_) => "hosts and DNS",
+        None => "the system",
+    };
+    tracing::info!(target: "proxy::upstream", by, "names of destinations are looked up");
+    Ok(match dns {
+        Some(dns) => options.with_dns(dns),
+        None => options,
+    })
 }
 
 fn open(

@@ -8,14 +8,15 @@ use proxy_model::compiled::Route;
 use proxy_model::{Problem, Problems, pointer_to, same_id};
 
 use crate::filter::{Filter, Filters, NamedFilter};
-use crate::forward::rest_of_route;
-use crate::layer::{BoxLayer, RouteLayers};
+use crate::layer::{BoxLayer, RouteLayers, RouteService};
 
 /// The filters and layers of the program, by name, which is compared ignoring case.
 #[derive(Default)]
 pub(crate) struct Extensions {
     filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
     layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
+    /// What is inside of all layers; there if there are layers.
+    rest: Option<RouteService>,
 }
 
 /// The filters and layers of one route, of which there is at least one.
@@ -31,8 +32,14 @@ impl Extensions {
         register(&mut self.filters, name, filter);
     }
 
-    /// Adds a layer; the last one of a name counts.
-    pub(crate) fn register_layer(&mut self, name: Arc<str>, layer: Arc<BoxLayer>) {
+    /// Adds a layer, inside of which, and of all others, is the `rest` of a route; the last one of a name counts.
+    pub(crate) fn register_layer(
+        &mut self,
+        name: Arc<str>,
+        layer: Arc<BoxLayer>,
+        rest: RouteService,
+    ) {
+        self.rest = Some(rest);
         register(&mut self.layers, name, layer);
     }
 
@@ -88,15 +95,15 @@ impl Extensions {
         if route.layers().is_empty() {
             return None;
         }
-        let mut service = rest_of_route();
+        let mut service = self.rest.clone();
         // The first of the list is the last to be put around.
         for (position, name) in route.layers().iter().enumerate().rev() {
             match find(&self.layers, name) {
-                Some((_, layer)) => service = layer(service),
+                Some((_, layer)) => service = service.map(&**layer),
                 None => problems.push(not_registered(route, "Layers", position, name)),
             }
         }
-        Some(RouteLayers::new(route.layers(), service))
+        service.map(|service| RouteLayers::new(route.layers(), service))
     }
 }
 

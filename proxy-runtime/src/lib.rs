@@ -6,7 +6,7 @@
 //! `module_direction`, holds it.
 //!
 //! 1. `connection`, `contain`, `retry`, `spare`, `support`: what knows nothing of requests
-//! 2. `http1`, `stream`: what knows nothing of a proxy
+//! 2. `http1`, `lent`, `stream`: what knows nothing of a proxy
 //! 3. `error`: what goes wrong with requests
 //! 4. `observe`: counters
 //! 5. `head`: heads in `http` types
@@ -17,16 +17,17 @@
 //! 10. `upstream`: connections to destinations
 //! 11. `cluster`: the destinations of one cluster, and the pick of one
 //! 12. `exchange`: what is the same of each exchange with a destination
-//! 13. `layer`: tower layers around routes
-//! 14. `extensions`
-//! 15. `state`: what a configuration becomes
-//! 16. `proxy`: the configuration that serves, and the handles of it
-//! 17. `status`, `probing`
-//! 18. `forward`: the typed lane
-//! 19. `build`, `explain`
-//! 20. `trial`, `server`: listeners and connections of clients
-//! 21. `engine`: the raw lane
-//! 22. `prometheus`, `admin`
+//! 13. `response`: a response's body, and the account that it closes
+//! 14. `layer`: tower layers around routes
+//! 15. `extensions`: filters and layers by name
+//! 16. `state`: what a configuration becomes
+//! 17. `proxy`: the configuration that serves, and the handles of it
+//! 18. `status`, `probing`
+//! 19. `forward`: the typed lane
+//! 20. `build`: how a proxy is made and kept up to date
+//! 21. `server`: listeners, connections of clients, and the raw lane
+//! 23. `explain`, `trial`
+//! 24. `prometheus`, `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
@@ -35,8 +36,6 @@ mod build;
 mod cluster;
 mod connection;
 mod contain;
-#[cfg(feature = "server")]
-mod engine;
 mod error;
 mod exchange;
 pub mod explain;
@@ -49,6 +48,7 @@ mod head;
 pub mod health;
 pub mod http1;
 pub mod layer;
+mod lent;
 mod live;
 pub mod observe;
 mod probing;
@@ -56,6 +56,7 @@ mod progress;
 #[cfg(feature = "metrics")]
 mod prometheus;
 mod proxy;
+mod response;
 mod retry;
 #[cfg(feature = "server")]
 pub mod server;
@@ -74,10 +75,10 @@ pub use proxy_model;
 pub use self::build::{Driver, ProxyBuilder};
 pub use self::connection::ConnectionInfo;
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
-pub use self::forward::ProxyBody;
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;
 pub use self::proxy::{Proxy, ProxyService};
+pub use self::response::ProxyBody;
 pub use self::support::unsupported;
 
 /// An error of whatever kind.

@@ -4,6 +4,7 @@ pub mod body;
 pub mod certs;
 pub mod client;
 pub mod consul;
+pub mod dns;
 pub mod faults;
 mod listen;
 pub mod origin;

@@ -1,13 +1,12 @@
 //! `cargo xtask ci`: every check there is, in an order in which one step uses what another has compiled.
 //!
-//! Lints, documentation and checks of features leave a third of two processors idle. What is built with optimisation, in
-//! directories of its own, has those. It is waited for before anything is measured or depends on time.
+//! Checks of features are many small ones in a row, which use little more than one processor. What is built with optimisation,
+//! in directories of its own, has the other. It is waited for before anything is measured or depends on time.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use crate::disk::{Bytes, Room};
-use crate::output::Priority;
 use crate::say;
 use crate::steps::{Outcome, Steps};
 use crate::test::Tests;
@@ -69,10 +68,9 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     // Programs are fetched while the first steps compile. A step that needs some waits for them.
     if !options.quick {
         let tools = peers::tools_step(&workspace, TOOLS, required);
-        steps.begin("tools", Priority::Normal, tools);
+        steps.begin("tools", tools);
         let peers = peers::step(&workspace, &bench::gate::TOOLS, required);
-        steps.begin("peers", Priority::Normal, peers);
-        steps.begin(RELEASE_BUILDS, Priority::Idle, release_builds);
+        steps.begin("peers", peers);
     }
 
     // What is checked without being run: descriptions of crates, of which no code is made.
@@ -86,6 +84,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.run("dependencies", || {
             checks::dependencies(&workspace, required)
         });
+        steps.begin(RELEASE_BUILDS, release_builds);
         steps.run("features", || checks::features(&workspace, required));
     }
     options.done_with(Leftover::Checks, target)?;

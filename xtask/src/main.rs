@@ -8,6 +8,7 @@
 mod bench;
 mod checks;
 mod ci;
+mod coverage;
 mod descriptors;
 mod disk;
 mod examples;
@@ -58,6 +59,8 @@ enum Command {
     Peers(peers::Options),
     /// Compares the types of other crates in public signatures with the checked-in list
     ExternalTypes(external_types::Options),
+    /// Measures which lines of a library its tests reach
+    Coverage(coverage::Options),
     /// Generates the descriptors of Envoy's API that the xDS control plane carries
     Descriptors,
     /// Runs the benchmarks, or compares the gateway with other proxies
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Some(Command::ExternalTypes(options)) => external_types::run(&options),
         Some(Command::Packaging(options)) => packaging::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
+        Some(Command::Coverage(options)) => coverage::run(&options),
         Some(Command::Descriptors) => descriptors::run(),
         Some(Command::Bench(options)) => bench::run(&options),
         None => Arguments::command()

@@ -6,12 +6,11 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::output::{self, Priority};
+use crate::output;
 
 /// How often a silent child is looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -159,10 +158,7 @@ impl Invocation {
     }
 
     fn command(&self) -> Command {
-        let mut command = match output::priority() {
-            Priority::Normal => Command::new(&self.program),
-            Priority::Idle => when_idle(&self.program),
-        };
+        let mut command = Command::new(&self.program);
         // `cargo run` describes the package xtask in these. A build script that watches one of them would run anew
         // each time that a step is run once by xtask and once by hand.
         for (name, _) in std::env::vars_os().filter(|(name, _)| describes_our_package(name)) {
@@ -196,30 +192,6 @@ impl fmt::Display for Invocation {
         }
         Ok(())
     }
-}
-
-/// A command that has the processors when nobody else wants them.
-fn when_idle(program: &OsStr) -> Command {
-    /// The words before the program, none where there is no such thing.
-    static WORDS: OnceLock<&'static [&'static str]> = OnceLock::new();
-    let words = WORDS.get_or_init(|| {
-        // Linux's idle class gives way at once; the lowest niceness has to have a share.
-        let known: [&[&str]; 2] = [&["chrt", "--idle", "0"], &["nice", "-n", "19"]];
-        let works = |words: &&&[&str]| {
-            let mut trial = Command::new(words[0]);
-            trial.args(&words[1..]).arg("true");
-            trial.stdin(Stdio::null()).stdout(Stdio::null());
-            trial
-                .stderr(Stdio::null())
-                .status()
-                .is_ok_and(|status| status.success())
-        };
-        known.iter().find(works).copied().unwrap_or_default()
-    });
-    let mut words = words.iter().map(OsStr::new).chain([program]);
-    let mut command = Command::new(words.next().unwrap_or(program));
-    command.args(words);
-    command
 }
 
 fn describes_our_package(name: &OsStr) -> bool {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::output::{self, Priority};
+use crate::output;
 use crate::say;
 
 /// How a step went.
@@ -102,18 +102,13 @@ impl Steps {
     pub(crate) fn begin(
         &mut self,
         name: &'static str,
-        priority: Priority,
         step: impl FnOnce() -> crate::Result<Outcome> + Send + 'static,
     ) {
         if self.is_chosen(name) {
             say!("\n==> {name}, beside the steps that follow");
             let (sender, lines) = mpsc::channel();
-            let place = output::Beside {
-                lines: sender,
-                priority,
-            };
             let thread = thread::spawn(move || {
-                let (outcome, took) = output::beside(place, || timed(step));
+                let (outcome, took) = output::beside(sender, || timed(step));
                 let result = outcome.word();
                 say!("<== {name}: {result} after {}, see below", seconds(took));
                 (outcome, took)
@@ -322,7 +317,7 @@ mod tests {
     fn a_step_beside_others_counts_when_it_is_waited_for() {
         let mut steps = Steps::new(&[]);
         let (go, told) = mpsc::channel();
-        steps.begin("peers", Priority::Normal, move || {
+        steps.begin("peers", move || {
             told.recv()?;
             Ok(Outcome::PASSED)
         });
@@ -336,8 +331,8 @@ mod tests {
     #[test]
     fn a_step_has_passed_once_it_was_waited_for_and_only_then() {
         let mut steps = Steps::new(&[]);
-        steps.begin("builds", Priority::Idle, || Ok(Outcome::PASSED));
-        steps.begin("peers", Priority::Normal, || Err("none".into()));
+        steps.begin("builds", || Ok(Outcome::PASSED));
+        steps.begin("peers", || Err("none".into()));
         assert!(!steps.has_passed("builds"));
         steps.wait_for("builds");
         steps.wait_for("peers");
@@ -349,7 +344,7 @@ mod tests {
     #[test]
     fn a_step_that_panics_beside_others_is_a_failure() {
         let mut steps = Steps::new(&[]);
-        steps.begin("peers", Priority::Idle, || panic!("out of luck"));
+        steps.begin("peers", || panic!("out of luck"));
         steps.wait_for("peers");
         assert!(steps.summary().ends_with("\n0 passed, 1 failed"));
     }

@@ -7,7 +7,6 @@ use std::thread::available_parallelism;
 
 use crate::checks::{LIMIT, show};
 use crate::disk::{Bytes, Room};
-use crate::output::Priority;
 use crate::process::Invocation;
 use crate::say;
 use crate::steps::{Outcome, Steps};
@@ -74,7 +73,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     let mut steps = Steps::new(&[]);
     if !options.quick {
         let peers = peers::step(&workspace, &[], required);
-        steps.begin("peers", Priority::Normal, peers);
+        steps.begin("peers", peers);
     }
     steps.run("build", || {
         show(&[workspace.compiling(Tests::OfUsers.command().arg("--no-run"))])

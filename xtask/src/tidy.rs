@@ -52,7 +52,8 @@ fn optimised(target: &Path) -> io::Result<()> {
             remove_directory(&entry)?;
         }
     }
-    Ok(())
+    // Macros and build scripts for it.
+    remove_directory(&target.join("dist"))
 }
 
 /// Whether a file is a program that has no other name: cargo links the programs of users to where these look for them.
@@ -157,6 +158,7 @@ mod tests {
             "release/gateway",
             "release/build/ring-06/out/flags",
             "x86_64-unknown-linux-gnu/dist/gateway",
+            "dist/deps/libserde_derive-07.so",
             "release-files/gateway",
         ]);
         delete(Leftover::Optimised, place.path()).expect("can be deleted");
@@ -167,7 +169,12 @@ mod tests {
         ] {
             assert!(place.path().join(file).exists(), "{file} has to stay");
         }
-        for gone in ["release/deps", "release/build", "x86_64-unknown-linux-gnu"] {
+        for gone in [
+            "release/deps",
+            "release/build",
+            "x86_64-unknown-linux-gnu",
+            "dist",
+        ] {
             assert!(!place.path().join(gone).exists(), "{gone} is not needed");
         }
     }

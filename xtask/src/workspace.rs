@@ -90,6 +90,14 @@ impl Workspace {
             .map(|package| package.name.as_str())
     }
 
+    /// The directory of a package's library; `None` if there is no such package or library.
+    pub(crate) fn sources(&self, package: &str) -> Option<PathBuf> {
+        let package = *self.packages().iter().find(|found| found.name == package)?;
+        let is_library = |target: &&cargo_metadata::Target| target.kind.contains(&TargetKind::Lib);
+        let library = package.targets.iter().find(is_library)?;
+        Some(library.src_path.parent()?.as_std_path().to_owned())
+    }
+
     /// The targets of one kind of a package, by name; `None` if there is no such package.
     pub(crate) fn targets(&self, package: &str, kind: &TargetKind) -> Option<Vec<&str>> {
         let package = *self.packages().iter().find(|found| found.name == package)?;

@@ -80,7 +80,7 @@ pub(crate) struct Options {
     /// Measure two workers even where they have to share cores with the load
     #[arg(long)]
     pub(crate) crowded: bool,
-    /// Write the results into docs/performance.md and its chart
+    /// Write the results into benches/COMPARISON.md and its chart
     #[arg(long)]
     pub(crate) write_docs: bool,
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! fetches and builds what is missing, starts an origin, a load generator and every proxy, and prints ratios. The method is in
-//! `docs/performance.md`.
+//! `benches/COMPARISON.md`.
 
 #[cfg(target_os = "linux")]
 mod case;

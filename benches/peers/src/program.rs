@@ -177,7 +177,7 @@ fn present(kinds: &[Kind], programs: &Programs, left_out: &mut Vec<(String, Stri
 }
 
 fn write_documentation(root: &Path, report: &Report) -> Result<()> {
-    let page = root.join("docs/performance.md");
+    let page = root.join("benches/COMPARISON.md");
     let text = report::replace_results(&fs::read_to_string(&page)?, &report::page(report))?;
     fs::write(&page, text)?;
     let drawn = root.join("docs/images/performance.svg");

@@ -82,7 +82,7 @@ impl LeftOut {
 /// Several configurations as one.
 #[derive(Debug, Default)]
 pub(super) struct Combined {
-    pub(super) config: ProxyConfig,
+    pub(super) config: Arc<ProxyConfig>,
     /// Whose each route and cluster is: the position of the provider.
     pub(super) route_owners: IndexMap<RouteId, usize>,
     pub(super) cluster_owners: IndexMap<ClusterId, usize>,
@@ -92,7 +92,24 @@ pub(super) struct Combined {
 
 /// Combines the parts in their order. Of two routes or clusters with the same id the first one is taken.
 pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
+    if let Some((position, whole)) = only_one(parts, left_out) {
+        return Combined {
+            route_owners: whole
+                .routes
+                .keys()
+                .map(|id| (id.clone(), position))
+                .collect(),
+            cluster_owners: whole
+                .clusters
+                .keys()
+                .map(|id| (id.clone(), position))
+                .collect(),
+            config: Arc::clone(whole),
+            clashes: Vec::new(),
+        };
+    }
     let mut combined = Combined::default();
+    let mut config = ProxyConfig::default();
     let name = |position: usize| &*parts[position].provider;
     for (position, part) in parts.iter().enumerate() {
         let Some(prepared) = &part.prepared else {
@@ -114,7 +131,7 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
             let old = form.zip(part.accepted.as_ref());
             let old = old.and_then(|(form, accepted)| accepted.cluster(id, cluster, *form));
             let cluster = old.unwrap_or_else(|| cluster.clone());
-            combined.config.clusters.insert(id.clone(), cluster);
+            config.clusters.insert(id.clone(), cluster);
         }
         for (id, route) in &prepared.config.routes {
             if left_out.routes.contains(id) {
@@ -134,10 +151,27 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
                 .filter(|_| left_out.held.contains_key(&named));
             let old = old.and_then(|accepted| accepted.config.routes.get(id));
             let route = old.unwrap_or(route).clone();
-            combined.config.routes.insert(id.clone(), route);
+            config.routes.insert(id.clone(), route);
         }
     }
+    config.shrink_to_fit();
+    combined.config = Arc::new(config);
     combined
+}
+
+/// The only configuration with anything in it, and the position of its provider, if all of it is taken as it is: then it is
+/// shared.
+fn only_one<'a>(parts: &'a [Part], left_out: &LeftOut) -> Option<(usize, &'a Arc<ProxyConfig>)> {
+    if left_out.len() > 0 {
+        return None;
+    }
+    let mut configs = parts.iter().enumerate().filter_map(|(position, part)| {
+        let config = &part.prepared.as_ref()?.config;
+        let is_empty = config.routes.is_empty() && config.clusters.is_empty();
+        (!is_empty).then_some((position, config))
+    });
+    let first = configs.next()?;
+    configs.next().is_none().then_some(first)
 }
 
 fn clash(pointer: String, kind: &str, id: &str, winner: &str, loser: &str) -> Problem {

@@ -47,7 +47,11 @@ impl Worker {
         for _ in 0..=self.options.max_objections {
             let mut combined = self.combine(&reverted, &left_out).await?;
             let unresolved = match &mut self.resolutions {
-                Some(resolutions) => resolutions.resolve(&mut combined.config).await,
+                Some(resolutions) => {
+                    resolutions
+                        .resolve(Arc::make_mut(&mut combined.config))
+                        .await
+                }
                 None => Problems::new(),
             };
             let verdict = self.validate(&combined).await;

@@ -17,6 +17,7 @@ use super::options::MergeOptions;
 use super::prepare::{Preparation, Prepared};
 use super::resolutions::Resolutions;
 use super::state::MergedState;
+use crate::backoff::Backoff;
 use crate::contain::{Blocking, off_the_runtime};
 use crate::moment::Moment;
 use crate::provider::{ProviderState, Strictness};
@@ -28,8 +29,8 @@ use crate::validator::ConfigValidator;
 const RETRY: Duration = Duration::from_secs(10);
 /// How long preparing the configuration of one provider may take. Then what served before serves on.
 const PREPARE_LIMIT: Duration = Duration::from_secs(60);
-/// How often the wait is doubled before a configuration is prepared again that filters refused a part of.
-const MOST_DOUBLED: u32 = 5;
+/// The waits before a configuration is prepared again that filters refused a part of.
+const AGAIN: Backoff = Backoff::new(RETRY, Duration::from_secs(320));
 
 /// One provider in the merge.
 pub(super) struct Source {
@@ -224,8 +225,8 @@ impl Worker {
             let prepared = source.preparing.run(PREPARE_LIMIT, prepare).await?;
             let prepared = prepared.unwrap_or_else(|broken| Prepared::failed(revision, &broken));
             source.retry = prepared.retry.then(|| {
-                let wait = RETRY * 2_u32.pow(attempts.min(MOST_DOUBLED));
-                (now + wait, attempts + 1)
+                let attempts = attempts + 1;
+                (now + AGAIN.limit(attempts), attempts)
             });
             source.newest = Some(Arc::new(prepared));
         }

@@ -58,23 +58,26 @@ impl Preparation {
     /// Takes its time.
     pub(super) fn prepare(
         &self,
-        config: &ProxyConfig,
+        config: &Arc<ProxyConfig>,
         revision: Revision,
         accepted: Option<&Accepted>,
     ) -> Prepared {
         let mut config = match &self.prefix {
-            Some(prefix) => prefixed(config, prefix),
-            None => config.clone(),
+            Some(prefix) => Arc::new(prefixed(config, prefix)),
+            None => Arc::clone(config),
         };
         let context = FilterContext {
             provider: &self.provider,
         };
         let mut listed = Listed::of(&config);
-        let mut problems = filter_config(&self.filters, &context, &mut config);
+        // Shared with the provider unless somebody edits it.
+        let mut problems = match self.filters.is_empty() {
+            true => Problems::new(),
+            false => filter_config(&self.filters, &context, Arc::make_mut(&mut config)),
+        };
         // Filters are code, which may have failed by accident.
         let retry = !problems.is_empty();
         let mut kept = HashMap::new();
-        let mut config = Arc::new(config);
         match self.strictness {
             Strictness::AllOrNothing => {
                 if let Err(errors) = Snapshot::compile(Arc::clone(&config), &self.compile) {

@@ -9,6 +9,7 @@ use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Snapshot, pointe
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::backoff::Backoff;
 use crate::contain::{contained_call, contained_for};
 use crate::discovery::Destinations;
 use crate::resolver::{DestinationResolver, Resolved};
@@ -16,8 +17,8 @@ use crate::text::with_causes;
 
 /// A cluster is resolved no more often than this, whatever its resolver says.
 const MIN_REFRESH: Duration = Duration::from_secs(1);
-/// The longest wait after a resolver failed.
-const MAX_RETRY: Duration = Duration::from_secs(60);
+/// The waits after a resolver failed.
+const RETRY: Backoff = Backoff::new(MIN_REFRESH, Duration::from_secs(60));
 /// The longest that an answer is believed.
 const MAX_REFRESH: Duration = Duration::from_secs(24 * 3600);
 
@@ -263,9 +264,8 @@ impl Resolution {
                 changed
             }
             Err(message) => {
-                let wait = MIN_REFRESH.saturating_mul(2_u32.saturating_pow(self.failures));
-                self.due = Some(now + wait.min(MAX_RETRY));
                 self.failures = self.failures.saturating_add(1);
+                self.due = Some(now + RETRY.limit(self.failures));
                 let message = match self.output {
                     Some(_) => format!("the last destinations serve on: {message}"),
                     None => format!("the destinations cannot be resolved: {message}"),

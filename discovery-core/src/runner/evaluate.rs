@@ -49,13 +49,13 @@ impl Evaluator {
     pub(super) fn evaluate(&self, service: &DiscoveredService) -> Evaluation {
         let mut problems = service.problems.clone();
         let fragment = match &service.content {
-            ServiceContent::Config(config) => Some(config.clone()),
+            ServiceContent::Config(config) => Some(Arc::clone(config)),
             ServiceContent::NotEnlisted => None,
             ServiceContent::Labelled(described) => {
                 match contained_call(|| self.parser.parse(&service.name, described)) {
                     Ok(parsed) => {
                         problems.append(parsed.problems);
-                        parsed.fragment
+                        parsed.fragment.map(Arc::new)
                     }
                     Err(broken) => {
                         let message = format!("the labels parser {broken}");
@@ -83,11 +83,13 @@ impl Evaluator {
     /// Filters and compiles a fragment.
     fn check(
         &self,
-        mut fragment: ProxyConfig,
+        mut fragment: Arc<ProxyConfig>,
         problems: &mut Problems,
     ) -> Option<Arc<ProxyConfig>> {
-        problems.append(self.filter(&mut fragment));
-        let fragment = Arc::new(fragment);
+        // Shared with the source unless somebody edits it.
+        if !self.filters.is_empty() {
+            problems.append(self.filter(Arc::make_mut(&mut fragment)));
+        }
         self.check_compiles(&fragment, problems);
         Some(fragment)
     }

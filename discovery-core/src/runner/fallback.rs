@@ -13,7 +13,7 @@ use super::registry::{Evaluated, Good};
 use super::validation::Question;
 use crate::contain::contained_call;
 use crate::discovery::{DiscoveredService, LabelledService, Labels, ServiceContent};
-use crate::endpoints::with_destinations;
+use crate::endpoints::{add_unread, with_destinations};
 use crate::labels::Parsed;
 
 impl Evaluator {
@@ -48,12 +48,17 @@ impl Evaluator {
         good: &Good,
     ) -> Option<Arc<ProxyConfig>> {
         let labels = good.labels.as_ref();
-        let made = labels.and_then(|labels| self.made_again(service, labels));
+        let made = labels.and_then(|labels| self.made_again(service, labels, good));
         made.or_else(|| self.grafted(service, evaluation, good))
     }
 
     /// What the last good labels make of the service as it is now.
-    fn made_again(&self, service: &DiscoveredService, labels: &Labels) -> Option<Arc<ProxyConfig>> {
+    fn made_again(
+        &self,
+        service: &DiscoveredService,
+        labels: &Labels,
+        good: &Good,
+    ) -> Option<Arc<ProxyConfig>> {
         let parsed: Parsed = match (&service.rebuild, &service.content) {
             (Some(rebuild), _) => contained_call(|| rebuild.with(labels)).ok()?,
             (None, ServiceContent::Labelled(described)) => {
@@ -67,6 +72,7 @@ impl Evaluator {
             return None;
         }
         let mut fragment = parsed.fragment?;
+        add_unread(&mut fragment, &good.fragment, &service.unread);
         if self.filter(&mut fragment).has_errors() {
             return None;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use proxy_model::config::ProxyConfig;
@@ -12,6 +13,7 @@ use super::evaluate::Evaluation;
 use super::options::ConfirmRemoval;
 use super::settling::{Owners, Settling};
 use crate::discovery::{DiscoveredService, FailedGroup, Labels, ServiceContent};
+use crate::endpoints::add_unread;
 use crate::moment::Moment;
 use crate::report::ServiceReport;
 use crate::status::QuarantinedService;
@@ -73,11 +75,13 @@ impl Good {
         before: Option<&Self>,
     ) -> Self {
         let now = Moment::now();
+        // Those that could not be looked at are as old as they were.
+        let before_now = before.filter(|_| !service.unread.is_empty());
         Self {
             fragment: Arc::clone(fragment),
             labels: labels_of(service, before),
             at: now,
-            destinations_at: now,
+            destinations_at: before_now.map_or(now, |before| before.destinations_at),
         }
     }
 }
@@ -137,6 +141,27 @@ impl Registry {
             first
         });
         services
+    }
+
+    /// Adds what served last of the destinations that the source could not look at.
+    pub(super) fn add_unread(&self, service: &mut DiscoveredService) {
+        let known = self.services.get(&service.name);
+        let good = known.and_then(|known| known.good.as_ref());
+        let (Some(good), ServiceContent::Config(config)) = (good, &mut service.content) else {
+            return;
+        };
+        if service.unread.is_empty() {
+            return;
+        }
+        let added = add_unread(Arc::make_mut(config), &good.fragment, &service.unread);
+        if added > 0 {
+            let message = format!(
+                "{added} destinations are those of {} ago: the source cannot look at them now",
+                minutes(good.destinations_at.age())
+            );
+            let problem = Problem::warning("", "destinations_not_read", message);
+            service.problems.push(problem);
+        }
     }
 
     /// What came of the service when it said the same thing before and was right.
@@ -338,6 +363,16 @@ impl Registry {
             }
         }
         reserved
+    }
+}
+
+/// A time so roughly that it does not change from round to round.
+fn minutes(age: Duration) -> String {
+    match age.as_secs() / 60 {
+        0 => "less than a minute".to_owned(),
+        1 => "a minute".to_owned(),
+        minutes @ 2..120 => format!("{minutes} minutes"),
+        minutes => format!("{} hours", minutes / 60),
     }
 }
 

@@ -255,6 +255,7 @@ impl Settling {
                 report.problems = problems.into_iter().filter(is_true).collect();
             }
         }
+        self.config.shrink_to_fit();
         Settled {
             config: self.config,
             services: self.services,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proxy_model::config::ProxyConfig;
 use proxy_model::{Problem, Problems, Revision, pointer_to};
 use tokio::time::Instant;
 
@@ -107,7 +108,8 @@ impl Worker {
         let registry = self.registry.take()?;
         let (registry, listed, mut problems) = off_the_runtime(move || {
             let services = registry.arrange(services, &mut problems);
-            let with_memory = |service: DiscoveredService| {
+            let with_memory = |mut service: DiscoveredService| {
+                registry.add_unread(&mut service);
                 let remembered = registry.remembered(&service);
                 (service, remembered)
             };
@@ -150,8 +152,11 @@ impl Worker {
             let settled = registry.answer(answer, &failed_groups, now);
             let revision = Revision::of(&settled.config);
             let changes = (before.revision != Some(revision)).then(|| {
-                let old = before.config.as_deref().cloned().unwrap_or_default();
-                Summary::of(&old, &settled.config)
+                let nothing = ProxyConfig::default();
+                Summary::of(
+                    before.config.as_deref().unwrap_or(&nothing),
+                    &settled.config,
+                )
             });
             (registry, settled, revision, changes)
         })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -16,12 +17,9 @@ use crate::client::{ClientErrorKind, SerfClient};
 /// What log lines are filtered by.
 const TARGET: &str = "discovery::serf";
 
-/// The first pause before an agent that is away is asked again; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest such pause. It is short: the agent is on the same machine as a rule, and until it is told nobody finds the
-/// service.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The pauses before an agent that is away is asked again. They are short: the agent is on the same machine as a rule, and until
+/// it is told nobody finds the service.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// How often a connection on which nothing happens is tried: the other end may be gone without a word, or may have read its
 /// configuration again (SIGHUP), and have no other tags then than those that stand there.
@@ -70,7 +68,8 @@ pub(super) struct Keeper {
     client: Option<SerfClient>,
     orders: mpsc::Receiver<Order>,
     state: watch::Sender<RegistrationState>,
-    pause: Duration,
+    /// How often in a row the agent was away or did not let itself be told.
+    failures: u32,
     /// When to turn to the agent without being asked to: is it still there, or there again?
     next: Instant,
     /// When to say the same once more; never later than `next`.
@@ -92,7 +91,7 @@ impl Keeper {
             client: None,
             orders: receiver,
             state,
-            pause: FIRST_PAUSE,
+            failures: 0,
             next: Instant::now() + HEARTBEAT,
             once_more: None,
         };
@@ -238,7 +237,7 @@ impl Keeper {
 
     /// The agent has what is wanted.
     fn told(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.failures = 0;
         self.next = Instant::now() + HEARTBEAT;
         self.state.send_replace(RegistrationState::Announced);
     }
@@ -253,10 +252,9 @@ impl Keeper {
         }
         self.client = None;
         self.once_more = None;
+        self.failures = self.failures.saturating_add(1);
         // All services beside an agent see it go at the same moment.
-        let share = 0.5 + fastrand::f64() / 2.0;
-        self.next = Instant::now() + self.pause.mul_f64(share);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.next = Instant::now() + PAUSES.wait(self.failures, fastrand::f64());
         self.state
             .send_replace(RegistrationState::Waiting { error });
     }

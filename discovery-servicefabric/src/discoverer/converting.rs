@@ -157,7 +157,7 @@ impl Conversion {
             }
             (Enlisted::Yes, Some(read)) => {
                 let parsed = self.parsed(name, &read.description, making);
-                match making.usurped(name, parsed.config.as_ref()) {
+                match making.usurped(name, parsed.config.as_deref()) {
                     Some(cluster) => self.usurper(known, &cluster, making),
                     None => making.service(known, labels, &parsed),
                 }
@@ -202,7 +202,7 @@ impl Conversion {
     fn unread(&self, known: &KnownService, problem: Problem, making: &mut Making) {
         let name = &known.name;
         if let Some(before) = self.before.get(name)
-            && let Some(cluster) = making.usurped(name, before.parsed.config.as_ref())
+            && let Some(cluster) = making.usurped(name, before.parsed.config.as_deref())
         {
             making.parsed.insert(Arc::clone(name), before.clone());
             return self.usurper(known, &cluster, making);

@@ -11,7 +11,7 @@ use super::converting::{ParsedServices, age};
 use super::decisions::{Deciding, Verdict, reasons_of};
 use crate::extension::ServiceLabels;
 use crate::health::{Subject, Subjects};
-use crate::labels::{ParsedService, ServiceParser};
+use crate::labels::{ParsedService, ServiceParser, partition_prefix};
 use crate::service::ServiceDescription;
 use crate::topology::{KnownService, Memory, service_id};
 
@@ -114,7 +114,8 @@ impl Making {
         );
         self.deciding.add(&known.name, verdict, reasons);
         self.subject(known, Some(parsed));
-        let mut service = DiscoveredService::configured(Arc::clone(&known.name), config.clone());
+        let mut service =
+            DiscoveredService::configured(Arc::clone(&known.name), Arc::clone(config));
         service.problems = problems;
         self.push(known, self.with_rebuild(known, service));
     }
@@ -163,6 +164,9 @@ impl Making {
         let (Some(read), Some(parser)) = (&known.read, &self.parser) else {
             return service;
         };
+        // What served of partitions of which nothing is known now serves on.
+        let unread = read.unread.keys().map(|id| partition_prefix(id));
+        let service = unread.fold(service, DiscoveredService::with_unread);
         let parser = Arc::clone(parser);
         let description = Arc::clone(&read.description);
         service.with_rebuild(Arc::clone(&read.description.labels), move |labels| {
@@ -171,7 +175,8 @@ impl Making {
                 ..ServiceDescription::clone(&description)
             };
             let parsed = parser.parse(&description);
-            let made = parsed.config.map_or_else(Parsed::not_enlisted, Parsed::new);
+            let config = parsed.config.map(Arc::unwrap_or_clone);
+            let made = config.map_or_else(Parsed::not_enlisted, Parsed::new);
             made.with_problems(parsed.problems)
         })
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use tokio::time::Instant;
 
 use super::{GATEWAY_BATCH, HealthReport};
@@ -123,9 +124,8 @@ impl Told {
     pub(super) fn failed(&mut self, now: Instant, longest: Duration) {
         self.waiting = None;
         if let Some(failing) = &mut self.failing {
-            let doubled = 2_u32.saturating_pow(failing.times.min(16));
-            failing.until = now + FIRST_PAUSE.saturating_mul(doubled).min(longest);
             failing.times = failing.times.saturating_add(1);
+            failing.until = now + Backoff::new(FIRST_PAUSE, longest).limit(failing.times);
         }
     }
 }

@@ -37,7 +37,12 @@ pub(super) fn part_id(
 
 /// `<partition id>/<replica id>`: replicas have ids of their own in their partition only.
 pub(super) fn destination_id(partition: &str, replica: i64) -> DestinationId {
-    DestinationId::from(format!("{partition}/{replica}"))
+    DestinationId::from(format!("{}{replica}", partition_prefix(partition)))
+}
+
+/// What the ids of a partition's destinations begin with.
+pub(crate) fn partition_prefix(partition: &str) -> String {
+    format!("{partition}/")
 }
 
 fn escaped(text: &str) -> String {

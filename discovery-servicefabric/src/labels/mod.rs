@@ -18,6 +18,7 @@ use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
 
 pub use self::endpoints::{Endpoint, EndpointError, Endpoints, Rejection, Schemes};
+pub(crate) use self::ids::partition_prefix;
 pub use self::options::{LabelOptions, ListenerMode, PartitionMode, ReplicaSelection, RoleRouting};
 pub use self::yarp::YarpLabels;
 use crate::model::ServiceKind;
@@ -43,7 +44,7 @@ impl<P: ServiceParser + ?Sized> ServiceParser for Arc<P> {
 #[non_exhaustive]
 pub struct ParsedService {
     /// Its clusters and routes; `None`: it does not ask to be served. With an error among the problems it means nothing.
-    pub config: Option<ProxyConfig>,
+    pub config: Option<Arc<ProxyConfig>>,
     /// What is wrong with it, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the service
     /// from serving in this form.
     pub problems: Problems,

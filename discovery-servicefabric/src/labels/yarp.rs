@@ -1,5 +1,7 @@
 //! The labels of YARP's Service Fabric integration, of its successor, and what they had no labels for.
 
+use std::sync::Arc;
+
 use discovery_core::labels::{LabelNode, LabelRules, LabelTree};
 use proxy_model::config::ProxyConfig;
 use proxy_model::{Problem, Problems, Snapshot, nearest, pointer_to};
@@ -116,7 +118,7 @@ impl ServiceParser for YarpLabels {
         }
         if let Err(problem) = check_size(service) {
             return ParsedService {
-                config: Some(ProxyConfig::default()),
+                config: Some(Arc::default()),
                 problems: [problem].into_iter().collect(),
                 ..ParsedService::default()
             };
@@ -127,14 +129,17 @@ impl ServiceParser for YarpLabels {
             }
         }
         let labelled = read::read(&tree, service, &self.options, self.unsupported);
-        let (config, replicas) = layout::lay_out(&root, service, &labelled, !tree.has_errors());
+        let (config, mut replicas) = layout::lay_out(&root, service, &labelled, !tree.has_errors());
         let problems = tree.finish();
-        let config = match problems.has_errors() {
+        let mut config = match problems.has_errors() {
             true => ProxyConfig::default(),
             false => config,
         };
+        // They are kept, for each of tens of thousands of services.
+        config.shrink_to_fit();
+        replicas.shrink_to_fit();
         ParsedService {
-            config: Some(config),
+            config: Some(Arc::new(config)),
             problems,
             replicas,
         }

@@ -119,6 +119,7 @@ impl Topology {
                 ..PartitionDescription::default()
             });
         }
+        parts.partitions.shrink_to_fit();
         Ok(Some(parts))
     }
 
@@ -168,6 +169,8 @@ impl Topology {
         at_most(replicas.len(), MAX_REPLICAS, "replicas in a partition")?;
         replicas.sort_by_key(|replica| replica.replica_id);
         replicas.dedup_by_key(|replica| replica.replica_id);
+        // It is kept, for each of tens of thousands of partitions.
+        replicas.shrink_to_fit();
         let mut part = Part {
             partition,
             replicas,

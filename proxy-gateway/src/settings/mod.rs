@@ -4,6 +4,7 @@
 
 mod limits;
 mod listener;
+mod resolver;
 mod sections;
 mod telemetry;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use proxy_runtime::server::Limits;
 use crate::sources::Sources;
 
 pub(crate) use self::listener::{Listener, Tls};
+pub(crate) use self::resolver::Resolver;
 pub(crate) use self::sections::judge_environment;
 pub(crate) use self::telemetry::{LogFormat, Telemetry};
 
@@ -58,6 +60,8 @@ pub(crate) struct Server {
     pub(crate) loop_guard: bool,
     /// Where a second instance gets the listening sockets of this one.
     pub(crate) handover: Option<PathBuf>,
+    /// Who is asked for the names of destinations.
+    pub(crate) resolver: Resolver,
     /// `body_bytes` is for routes that do not say.
     pub(crate) limits: Limits,
 }
@@ -71,6 +75,7 @@ impl Default for Server {
             zone: None,
             loop_guard: true,
             handover: None,
+            resolver: Resolver::default(),
             limits: Limits::default(),
         }
     }
@@ -131,6 +136,9 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
         zone: server.text("Zone"),
         loop_guard: server.boolean("LoopGuard").unwrap_or(true),
         handover: read_handover(server),
+        resolver: server
+            .object("Resolver", resolver::read)
+            .unwrap_or_default(),
         limits: server.object("Limits", limits::read).unwrap_or_default(),
     }
 }

@@ -18,6 +18,41 @@ fn error(pointer: &str, code: &str) -> (Severity, String, String) {
 }
 
 #[test]
+fn name_servers_are_addresses_that_somebody_asks() {
+    let pointer = "/Server/Resolver/Servers";
+    for (text, expected) in [
+        (
+            r#"{ "Servers": ["ns.example"] }"#,
+            Some(error(&format!("{pointer}/0"), "invalid_name_server")),
+        ),
+        (
+            r#"{ "Servers": ["::1", 53] }"#,
+            Some(error(&format!("{pointer}/1"), "invalid_name_server")),
+        ),
+        (
+            r#"{ "Kind": "System", "Servers": ["::1"] }"#,
+            Some(error(pointer, "invalid_name_servers")),
+        ),
+        (
+            r#"{ "Servers": ["::1","::1","::1","::1","::1","::1","::1","::1","::1"] }"#,
+            Some(error(pointer, "invalid_name_servers")),
+        ),
+        (
+            r#"{ "Servers": ["::1","::1","::1","::1","::1","::1","::1","::1"] }"#,
+            None,
+        ),
+        (r#"{ "Kind": "system", "Servers": [] }"#, None),
+    ] {
+        let document = format!(r#"{{ "Server": {{ "Resolver": {text} }} }}"#);
+        let (_, problems) = read(&document);
+        assert_eq!(problems, Vec::from_iter(expected), "{text}");
+    }
+    let (_, problems) = read(r#"{ "Server": { "Resolver": { "Kind": "nscd" } } }"#);
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].1, "/Server/Resolver/Kind");
+}
+
+#[test]
 fn an_empty_document_listens_on_loopback_only() {
     let (settings, problems) = read("{}");
     assert_eq!(problems, []);
@@ -49,6 +84,7 @@ fn everything_can_be_said() {
             },
             "Server": {
                 "Workers": 3, "DrainTimeout": "00:00:05", "ReadinessDelay": "2s", "Zone": "a", "Handover": "h.sock",
+                "Resolver": { "Kind": "Dns", "Servers": ["10.0.0.2", "127.0.0.1:8600"] },
                 "Limits": { "HeaderBytes": 16384, "KeepAlive": "20s", "BodyBytes": 1000 }
             },
             "ReverseProxy": { "Routes": "the provider judges this" }

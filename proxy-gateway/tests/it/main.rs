@@ -7,6 +7,7 @@ mod docs;
 mod fleet;
 mod handover;
 mod limits;
+mod names;
 mod run;
 mod serf;
 mod service;

@@ -46,3 +46,31 @@ pub struct ProxyConfig {
     #[cfg_attr(feature = "schema", schemars(default))]
     pub clusters: IndexMap<ClusterId, ClusterConfig>,
 }
+
+impl ProxyConfig {
+    /// Gives back the memory that its maps have in reserve, which for a single route or cluster is more than they use. For
+    /// configuration that is kept and does not change any more.
+    pub fn shrink_to_fit(&mut self) {
+        for route in self.routes.values_mut() {
+            for transform in route.transforms.iter_mut().flatten() {
+                transform.shrink_to_fit();
+            }
+            if let Some(metadata) = &mut route.metadata {
+                metadata.shrink_to_fit();
+            }
+        }
+        for cluster in self.clusters.values_mut() {
+            for destination in cluster.destinations.values_mut() {
+                if let Some(metadata) = &mut destination.metadata {
+                    metadata.shrink_to_fit();
+                }
+            }
+            cluster.destinations.shrink_to_fit();
+            if let Some(metadata) = &mut cluster.metadata {
+                metadata.shrink_to_fit();
+            }
+        }
+        self.routes.shrink_to_fit();
+        self.clusters.shrink_to_fit();
+    }
+}

@@ -31,13 +31,15 @@ const NOT_IN_SEGMENT: &AsciiSet = &NOT_IN_PATH.add(b'/');
 pub(super) enum Part {
     /// `%2F` stays, since it is not a separator; `%00` stays, since no path means it.
     Path,
+    /// A value that was cut out of a path: all of it is decoded but `%00`.
+    Value,
     /// `+` is a space.
     Query,
 }
 
 /// Decodes `text`. Escapes that are incomplete, or that are not UTF-8 together, stay as they are.
 pub(super) fn decode(text: &str, part: Part) -> Cow<'_, str> {
-    if !text.as_bytes().contains(&b'%') && (part == Part::Path || !text.as_bytes().contains(&b'+'))
+    if !text.as_bytes().contains(&b'%') && (part != Part::Query || !text.as_bytes().contains(&b'+'))
     {
         return Cow::Borrowed(text);
     }
@@ -161,7 +163,8 @@ fn escaped_char(bytes: &[u8], part: Part) -> Option<(char, usize)> {
     }
     let first = escaped_byte(bytes)?;
     let length = match first {
-        b'/' | 0 if part == Part::Path => return None,
+        b'/' if part == Part::Path => return None,
+        0 if part != Part::Query => return None,
         0x00..0x80 => return Some((char::from(first), 3)),
         0xc2..0xe0 => 2,
         0xe0..0xf0 => 3,
@@ -212,6 +215,19 @@ mod tests {
             assert_eq!(decode(encoded, Part::Path), decoded, "{encoded}");
         }
         assert!(matches!(decode("/a%2Fb", Part::Path), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn values_are_decoded_once() {
+        for (encoded, decoded) in [
+            ("a%2Fb%2fc", "a/b/c"),
+            ("%252F", "%2F"),
+            ("a+b", "a+b"),
+            ("%00", "%00"),
+            ("%c3%2F", "%c3/"),
+        ] {
+            assert_eq!(decode(encoded, Part::Value), decoded, "{encoded}");
+        }
     }
 
     #[test]

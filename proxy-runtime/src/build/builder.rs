@@ -16,6 +16,7 @@ use crate::BoxError;
 use crate::balance::{LoadBalancer, Random};
 use crate::build::Driver;
 use crate::filter::Filter;
+use crate::forward::rest_of_route;
 use crate::health::{ActiveHealthPolicy, Probe};
 use crate::layer::{ProxyRequestBody, RouteService, boxed};
 use crate::probing::UpstreamProbe;
@@ -98,7 +99,7 @@ impl ProxyBuilder {
         B::Error: Into<BoxError>,
     {
         let extensions = &mut self.settings.registered.extensions;
-        extensions.register_layer(name.into(), boxed(layer));
+        extensions.register_layer(name.into(), boxed(layer), rest_of_route());
         self
     }
 

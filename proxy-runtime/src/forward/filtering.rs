@@ -3,12 +3,12 @@
 use http::{Response, StatusCode, response};
 use proxy_model::transform::Transforms;
 
-use super::body::ProxyBody;
 use super::response as answer;
 use crate::error::ForwardError;
 use crate::filter::{FilterContext, Filters, Reply, RequestEdit, ResponseEdit, Verdict};
 use crate::head::HeadEdits;
 use crate::head::HttpHead;
+use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
 /// The filters that have let a request pass, and so see its response. None for most requests.

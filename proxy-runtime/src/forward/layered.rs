@@ -10,11 +10,7 @@ use http_body::Body;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::debug;
 
-use super::account::Account;
-use super::body::ProxyBody;
 use super::in_place::put_in_place;
-use super::info::ExchangeInfo;
-use super::open_account::OpenAccount;
 use super::pipeline::{Routed, finish};
 use super::plan;
 use super::response as answer;
@@ -25,10 +21,15 @@ use super::upgrade::Upgrade;
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
+use crate::forward::RouteContext;
 use crate::head::HttpHead;
-use crate::layer::{ProxyRequestBody, RouteContext, RouteFuture, RouteService};
+use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::progress::{End, Stage, after};
+use crate::response::Account;
+use crate::response::ExchangeInfo;
+use crate::response::OpenAccount;
+use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
 /// Whether the layers of a route are to be asked at all.
@@ -79,7 +80,7 @@ impl Layered {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        account.layered(&context);
+        account.layered(context.attempts());
         if let Some(upgrade) = upgrade {
             // It was taken out to see what the client wants.
             upgrade.into_client().put_into(&mut parts);
@@ -195,7 +196,7 @@ fn failed(error: BoxError) -> ForwardError {
         ForwardErrorKind::Extension,
         StatusCode::INTERNAL_SERVER_ERROR,
     );
-    if let Some(broken) = error.downcast_ref::<super::BodyError>() {
+    if let Some(broken) = error.downcast_ref::<crate::response::BodyError>() {
         said = (broken.kind(), StatusCode::BAD_GATEWAY);
     }
     while let Some(error) = cause {
@@ -203,7 +204,7 @@ fn failed(error: BoxError) -> ForwardError {
             said = (error.kind(), error.status());
             break;
         }
-        if let Some(broken) = error.downcast_ref::<super::BodyError>() {
+        if let Some(broken) = error.downcast_ref::<crate::response::BodyError>() {
             said = (broken.kind(), StatusCode::BAD_GATEWAY);
             break;
         }
@@ -228,7 +229,12 @@ fn forward_rest(
             debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
             return answer::own(StatusCode::INTERNAL_SERVER_ERROR, None);
         };
-        let account = Account::of_attempt(&context, &parts.method, parts.version);
+        let account = Account::of_attempt(
+            context.attempts(),
+            context.service().shared().metrics(),
+            &parts.method,
+            parts.version,
+        );
         let mut head = HttpHead::new(&parts);
         let mut upgrade = None;
         if head.may_switch() {

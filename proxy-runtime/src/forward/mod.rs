@@ -40,26 +40,21 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
-// This is the typed lane. `direct` and `send` are two of the crate's four relays: `engine/mod.rs` has a table of when each is
+// This is the typed lane. `direct` and `send` are two of the crate's four relays: `server/engine/mod.rs` has a table of when each is
 // chosen.
 
-mod account;
 mod again;
-mod body;
 #[cfg(feature = "server")]
 mod direct;
-mod download;
 mod filtering;
 mod handshake;
 mod in_place;
-mod info;
 mod layered;
-mod lent;
-mod open_account;
 mod pipeline;
 mod plan;
 mod request;
 mod response;
+mod route_context;
 #[cfg(feature = "server")]
 mod same_name;
 mod send;
@@ -68,19 +63,16 @@ mod service;
 pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "server")]
+pub(crate) mod typed;
 mod upgrade;
 mod websocket;
-
-pub use self::body::{BodyEnd, BodyError, ProxyBody};
 
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;
 #[cfg(feature = "server")]
 pub(crate) use self::in_place::put_in_place;
-pub use self::info::ExchangeInfo;
 pub(crate) use self::layered::rest_of_route;
-pub(crate) use self::lent::LentFuture;
-pub(crate) use self::open_account::OpenAccount;
 pub(crate) use self::plan::check_head;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
@@ -89,4 +81,6 @@ pub(crate) use self::request::{BodyKind, OutgoingHead};
 pub(crate) use self::response::own_response;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
+pub use self::route_context::RouteContext;
 pub use self::service::ResponseFuture;
+pub use crate::response::{BodyEnd, BodyError, ExchangeInfo};

@@ -11,18 +11,14 @@ use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::account::Account;
-use super::body::ProxyBody;
 #[cfg(feature = "server")]
 use super::direct::Direct;
-use super::download::Download;
 use super::filtering::Filtering;
 use super::handshake::Handshake;
 use super::in_place::put_in_place;
 use super::layered::{Layered, admit};
-use super::open_account::OpenAccount;
 use super::plan::{self, Unrouted};
-use super::response::{self as answer, TrailerRules};
+use super::response as answer;
 use super::send::{Answered, Sending};
 use super::service::ResponseFuture;
 #[cfg(feature = "server")]
@@ -33,15 +29,20 @@ use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters};
+use crate::forward::RouteContext;
 use crate::head::HeadEdits;
 use crate::head::HttpHead;
-use crate::layer::RouteContext;
 use crate::observe::targets;
 #[cfg(feature = "server")]
 use crate::progress::UptakeLimit;
 use crate::progress::{End, Stage};
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
+use crate::response::Account;
+use crate::response::Download;
+use crate::response::OpenAccount;
+use crate::response::ProxyBody;
+use crate::response::TrailerRules;
 use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
@@ -56,7 +57,7 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let mut account = Account::open(shared, &parts.method, parts.version);
+    let mut account = Account::open(shared.metrics(), &parts.method, parts.version);
     let is_read_here = found.is_some();
     let (FoundRoute { generation, index }, classes, upgrade) = match found {
         Some(found) => (found, None, None),
@@ -301,7 +302,7 @@ impl<'a> Routed<'a> {
     ) -> Result<Outcome, ForwardError> {
         let (mut head, incoming) = answered.response.into_parts();
         let promised = answer::promised_length(self.head.method_value(), &head);
-        let trailers = TrailerRules::new(self.generation, self.index, head.status);
+        let trailers = TrailerRules::new(self.generation.snapshot(), self.index, head.status);
         let Answered {
             progress, lease, ..
         } = answered;

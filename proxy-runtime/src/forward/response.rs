@@ -1,21 +1,17 @@
 //! The response to the client.
 
-use std::sync::Arc;
-
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Response, StatusCode, Version, response};
 use hyper::ext::ReasonPhrase;
-use proxy_model::compiled::RouteIndex;
-use proxy_model::transform::{HeaderCopy, Transforms};
+use proxy_model::transform::Transforms;
 
-use super::body::ProxyBody;
 use super::websocket;
 use crate::error::ForwardError;
 use crate::head::HeadEdits;
 use crate::head::headers;
 use crate::head::headers::parse_length;
-use crate::state::Generation;
-use crate::transform::{apply_to_response, apply_to_trailers};
+use crate::response::ProxyBody;
+use crate::transform::apply_to_response;
 
 /// How long the body of a destination's response must be, if its head says so.
 pub(crate) fn promised_length(method: &Method, head: &response::Parts) -> Option<u64> {
@@ -96,44 +92,4 @@ pub(crate) fn own_to(error: &ForwardError) -> Response<ProxyBody> {
 #[cfg(feature = "server")]
 pub(crate) fn own_response(status: StatusCode) -> Response<ProxyBody> {
     own(status, None)
-}
-
-/// What a route does to the trailers of a response.
-#[derive(Debug, Default)]
-pub(crate) struct TrailerRules(Option<Box<Rules>>);
-
-#[derive(Debug)]
-struct Rules {
-    generation: Arc<Generation>,
-    route: RouteIndex,
-    status: StatusCode,
-}
-
-impl TrailerRules {
-    pub(crate) fn new(generation: &Arc<Generation>, route: RouteIndex, status: StatusCode) -> Self {
-        let transforms = generation.snapshot().route_at(route).transforms();
-        let changes_nothing =
-            transforms.trailers().is_empty() && *transforms.trailers_copy() == HeaderCopy::All;
-        Self((!changes_nothing).then(|| {
-            Box::new(Rules {
-                generation: Arc::clone(generation),
-                route,
-                status,
-            })
-        }))
-    }
-
-    /// Whether trailers may be added to a response that has none.
-    pub(crate) fn may_add(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Makes of the destination's trailers those that the client gets. Empty ones are none.
-    pub(crate) fn apply(&self, trailers: &mut HeaderMap) {
-        headers::strip_trailers(trailers);
-        if let Some(rules) = &self.0 {
-            let route = rules.generation.snapshot().route_at(rules.route);
-            apply_to_trailers(route.transforms(), rules.status, trailers);
-        }
-    }
 }

@@ -12,7 +12,6 @@ use http_body::Body;
 use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
 use tokio::time::Instant;
 
-use super::account::Account;
 use super::again::{Again, Failure};
 use super::handshake::Handshake;
 use super::request::{BodyKind, OutgoingHead};
@@ -29,6 +28,7 @@ use crate::progress::SharedProgress;
 use crate::progress::{Continuation, Gate};
 use crate::progress::{End, after};
 use crate::progress::{OutgoingBody, UploadLimits};
+use crate::response::Account;
 use crate::retry::Attempts;
 use crate::transform::LoopGuard;
 use crate::upstream::{ExchangeError, IncomingBody, Lease, SendError, UpstreamPool};

@@ -10,12 +10,12 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use super::body::ProxyBody;
 use super::layered::Layered;
-use super::lent::LentFuture;
 use super::pipeline::forward;
 use crate::BoxError;
+use crate::lent::LentFuture;
 use crate::proxy::ProxyService;
+use crate::response::ProxyBody;
 
 impl<B> Service<Request<B>> for ProxyService
 where

@@ -9,12 +9,12 @@
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
-use super::info::ExchangeInfo;
 use super::same_name::is_named;
 use crate::ConnectionInfo;
+use crate::forward::RouteContext;
 use crate::head::headers::received_name;
 use crate::http1::Field;
-use crate::layer::RouteContext;
+use crate::response::ExchangeInfo;
 use crate::spare::Spare;
 
 /// Maps of each kind that a thread keeps; as many as requests are under way at a time on a busy one.

@@ -15,7 +15,6 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tracing::debug;
 
-use super::open_account::OpenAccount;
 use crate::error::ForwardErrorKind;
 use crate::head::headers;
 #[cfg(feature = "http2")]
@@ -23,6 +22,7 @@ use crate::head::is_websocket_connect;
 use crate::observe::targets;
 use crate::progress::IdleTimer;
 use crate::progress::SharedProgress;
+use crate::response::OpenAccount;
 use crate::upstream::{Lease, Switching};
 
 /// Bytes that a tunnel holds at a time, in each direction.
@@ -40,7 +40,7 @@ pub(crate) struct Upgrade {
 pub(crate) enum Client {
     /// This crate's server on HTTP/1.1.
     #[cfg(feature = "server")]
-    Server(crate::server::OnUpgrade),
+    Server(crate::stream::OnUpgrade),
     /// HTTP/2, and other servers that are made with hyper.
     Hyper(OnUpgrade),
 }

@@ -8,34 +8,12 @@ use http::header::{
 use http::header::{CACHE_CONTROL, DATE, SERVER, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
+use crate::http1::{ClassSet, classify, is_dropped_from_trailers};
 #[cfg(feature = "server")]
-use crate::http1::{ClassSet, FieldClass, is};
-use crate::http1::{classify, is_dropped_from_trailers};
+use crate::http1::{FieldClass, is};
 
 /// The field that tells who has forwarded a request.
 pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
-
-/// Fields that concern one connection only and are never sent on: those of RFC 9110 section 7.6.1, and those that YARP
-/// adds to them. In lower case.
-const HOP_BY_HOP: [&str; 17] = [
-    "connection",
-    "transfer-encoding",
-    "keep-alive",
-    "upgrade",
-    "proxy-connection",
-    "proxy-authenticate",
-    "proxy-authentication-info",
-    "proxy-authorization",
-    "proxy-features",
-    "proxy-instruction",
-    "security-scheme",
-    "alpn",
-    "close",
-    "http2-settings",
-    "upgrade-insecure-requests",
-    "te",
-    "alt-svc",
-];
 
 /// Fields that are meant for the recipient of the content, so that `Connection` may not name them (RFC 9110 section
 /// 7.6.1). Without this, a client could take away what the proxies before this one have added.
@@ -100,16 +78,15 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
         headers.remove(CONTENT_LENGTH);
     }
     strip_named(headers);
-    let mut found: u32 = 0;
-    for name in headers.keys() {
-        if let Some(position) = HOP_BY_HOP.iter().position(|hop| *hop == name.as_str()) {
-            found |= 1 << position;
-        }
+    // Most messages have one at most.
+    while let Some(name) = headers.keys().find(|name| is_hop_by_hop(name)).cloned() {
+        headers.remove(name);
     }
-    while found != 0 {
-        headers.remove(HOP_BY_HOP[found.trailing_zeros() as usize]);
-        found &= found - 1;
-    }
+}
+
+/// Whether fields of this name concern one connection only and are never sent on.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    ClassSet::HOP_BY_HOP.contains(classify(name.as_str().as_bytes()))
 }
 
 /// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names, which
@@ -117,7 +94,7 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 pub(crate) fn strip_named(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         for name in named_by_connection(headers) {
-            if !HOP_BY_HOP.contains(&name.as_str()) {
+            if !is_hop_by_hop(&name) {
                 headers.remove(name);
             }
         }
@@ -299,10 +276,14 @@ mod tests {
 
     #[test]
     fn all_of_them_at_once_are_removed() {
-        let mut headers: HeaderMap = HOP_BY_HOP
-            .iter()
+        const NAMES: &str = "connection transfer-encoding keep-alive upgrade proxy-connection proxy-authenticate \
+             proxy-authentication-info proxy-authorization proxy-features proxy-instruction security-scheme alpn close \
+             http2-settings upgrade-insecure-requests te alt-svc";
+        let mut headers: HeaderMap = NAMES
+            .split_ascii_whitespace()
             .map(|name| (HeaderName::from_static(name), HeaderValue::from_static("x")))
             .collect();
+        assert_eq!(headers.len(), 17);
         headers.insert("foo", HeaderValue::from_static("bar"));
         strip_hop_by_hop(&mut headers);
         assert_eq!(lines(&headers), [("foo".into(), "bar".into())]);

@@ -67,15 +67,18 @@ impl ClassSet {
     /// The set of all.
     pub const ALL: Self = Self(u32::MAX);
 
-    /// Fields that are never sent on as they came, whatever a route says: they concern one connection, or the proxy writes
-    /// them anew.
-    pub const CONNECTION: Self = Self::EMPTY
-        .with(FieldClass::Host)
+    /// Fields that concern one connection only by their names (RFC 9110 section 7.6.1).
+    pub const HOP_BY_HOP: Self = Self::EMPTY
         .with(FieldClass::Connection)
         .with(FieldClass::TransferEncoding)
         .with(FieldClass::Te)
         .with(FieldClass::Upgrade)
-        .with(FieldClass::HopByHop)
+        .with(FieldClass::HopByHop);
+
+    /// Fields that are never sent on as they came, whatever a route says: they concern one connection, or the proxy writes
+    /// them itself.
+    pub const CONNECTION: Self = Self::HOP_BY_HOP
+        .with(FieldClass::Host)
         .with(FieldClass::NamedByConnection)
         .with(FieldClass::Distrusted);
 

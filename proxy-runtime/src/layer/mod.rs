@@ -60,9 +60,9 @@
 //! further, and it may ask several times; each time a cluster and a destination are chosen anew.
 //!
 //! The request's extensions tell of the connection ([`ConnectionInfo`](crate::ConnectionInfo)) and of the route
-//! ([`RouteContext`]). **They have to stay with the request**: without the `RouteContext` the rest of the route does not
+//! ([`RouteContext`](crate::forward::RouteContext)). **They have to stay with the request**: without the `RouteContext` the rest of the route does not
 //! know what it is part of, and answers 500. The response's extensions tell what became of it
-//! ([`ExchangeInfo`](crate::forward::ExchangeInfo)); failures are responses there as everywhere, 502 with an `error`.
+//! ([`ExchangeInfo`](crate::response::ExchangeInfo)); failures are responses there as everywhere, 502 with an `error`.
 //!
 //! # Bodies
 //!
@@ -91,12 +91,10 @@
 //! under one name.
 
 mod body;
-mod context;
 mod service;
 #[cfg(test)]
 mod tests;
 
 pub use self::body::ProxyRequestBody;
-pub use self::context::RouteContext;
 pub(crate) use self::service::{BoxLayer, RouteLayers, boxed};
 pub use self::service::{RouteFuture, RouteService};

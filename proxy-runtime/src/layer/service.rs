@@ -15,8 +15,9 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::{ProxyRequestBody, taken};
-use crate::forward::LentFuture;
-use crate::{BoxError, ProxyBody};
+use crate::BoxError;
+use crate::lent::LentFuture;
+use crate::response::ProxyBody;
 
 /// The rest of a route: what a layer is around. Cheap to clone, always ready, and for requests with any body.
 ///

@@ -17,7 +17,7 @@ use super::*;
 use crate::build::ProxyBuilder;
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit};
 use crate::fixtures::config;
-use crate::forward::ExchangeInfo;
+use crate::response::ExchangeInfo;
 use crate::{ForwardError, ForwardErrorKind, Proxy};
 
 /// A route without a cluster, with these settings, for what `builder` knows.

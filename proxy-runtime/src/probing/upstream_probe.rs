@@ -41,7 +41,7 @@ impl Probe for UpstreamProbe {
         let address = destination.health_address();
         let request = |http2| request(cluster.active_check(), destination, http2);
         self.0
-            .send_once(address, cluster.upstream(), request)
+            .send_once(cluster.id(), address, cluster.upstream(), request)
             .await
             .map_err(ProbeError::NoAnswer)
     }

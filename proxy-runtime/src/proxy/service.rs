@@ -15,7 +15,7 @@ use crate::upstream::UpstreamPool;
 ///
 /// The server's knowledge of the client goes into the request's extensions, as
 /// [`ConnectionInfo`](crate::ConnectionInfo). The response's extensions tell what happened, as
-/// [`ExchangeInfo`](crate::forward::ExchangeInfo).
+/// [`ExchangeInfo`](crate::response::ExchangeInfo).
 #[derive(Clone)]
 pub struct ProxyService {
     parts: Arc<Parts>,

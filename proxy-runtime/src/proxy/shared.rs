@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     health_policies: HealthPolicies,
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
-    metrics: ProxyMetrics,
+    metrics: Arc<ProxyMetrics>,
     upstreams: Arc<Upstreams>,
     speaks_tls: bool,
 }
@@ -77,7 +77,7 @@ impl Shared {
             registered: settings.registered,
             health_policies: settings.health_policies,
             context,
-            metrics: ProxyMetrics::default(),
+            metrics: Arc::default(),
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
             speaks_tls,
@@ -191,7 +191,7 @@ impl Shared {
     }
 
     /// What is counted of the whole proxy.
-    pub(crate) fn metrics(&self) -> &ProxyMetrics {
+    pub(crate) fn metrics(&self) -> &Arc<ProxyMetrics> {
         &self.metrics
     }
 

@@ -103,6 +103,7 @@ mod builder;
 mod civil;
 pub(crate) mod connection;
 pub(crate) mod edge;
+pub(crate) mod engine;
 mod handle;
 pub(crate) mod http1;
 #[cfg(feature = "http2")]
@@ -113,6 +114,7 @@ pub(crate) mod metrics;
 mod mode;
 mod offers;
 mod open_files;
+mod outcome;
 pub(crate) mod shared;
 mod sockets;
 #[cfg(feature = "tls")]
@@ -124,17 +126,18 @@ pub use self::access_log::{
     QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
-pub use self::connection::{Outcome, RequestBody};
+pub use self::connection::RequestBody;
 pub use self::handle::{DrainReport, ServerHandle};
-pub use self::http1::{OnUpgrade, Upgraded};
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};
 pub use self::metrics::{ServerCounts, ServerMetrics};
+pub use self::outcome::Outcome;
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
 pub use crate::error::RequestBodyError;
 use crate::proxy::{Proxy, ProxyService};
+pub use crate::stream::{OnUpgrade, Upgraded};
 
 impl Server<()> {
     /// Begins to make a server whose workers serve with what `factory` makes: it is called once on each worker's thread,

@@ -8,12 +8,18 @@ mod read_buffer;
 #[cfg(target_os = "linux")]
 mod socket;
 pub(crate) mod spare;
+#[cfg(feature = "server")]
+mod upgrade;
 mod write;
 
 pub(crate) use self::byte_stream::ByteStream;
 #[cfg(all(target_os = "linux", feature = "server"))]
 pub(crate) use self::late_socket::LateSocket;
 pub(crate) use self::read_buffer::ReadBuffer;
+#[cfg(feature = "server")]
+pub(crate) use self::upgrade::Switch;
+#[cfg(feature = "server")]
+pub use self::upgrade::{OnUpgrade, Upgraded};
 pub(crate) use self::write::poll_write_all;
 #[cfg(feature = "server")]
 pub(crate) use self::write::write_all;

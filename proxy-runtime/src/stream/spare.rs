@@ -16,7 +16,7 @@ pub(crate) const LONG_HEAD: usize = 8 * 1024;
 /// Bytes that a buffer for what is read begins with: a head, and most bodies.
 pub(crate) const SMALL: usize = 32 * 1024;
 
-/// Bytes of a buffer that a transfer fills again and again. More gains nothing (docs/performance.md).
+/// Bytes of a buffer that a transfer fills again and again. More gains nothing (benches/COMPARISON.md).
 pub(super) const LARGE: usize = 256 * 1024;
 
 /// Small buffers that a thread keeps: 2 MiB.

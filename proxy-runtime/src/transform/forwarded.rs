@@ -10,6 +10,8 @@ use proxy_model::matching::RequestHost;
 use proxy_model::transform::{Forwarded, NodeFormat, NodeName, NodePort, XForwardedPart};
 
 use crate::connection::ConnectionInfo;
+#[cfg(feature = "server")]
+use crate::http1::FieldValue;
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +79,34 @@ impl<'a> Origin<'a> {
             return None;
         }
         HeaderValue::from_str(&parts.join(";")).ok()
+    }
+}
+
+/// The parts of where a request came from, as a head is written from its bytes.
+#[cfg(feature = "server")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    /// The client's address, without port.
+    pub(crate) remote: Option<FieldValue<'a>>,
+    /// Host and port as the client named them.
+    pub(crate) authority: Option<FieldValue<'a>>,
+    pub(crate) is_https: bool,
+}
+
+#[cfg(feature = "server")]
+impl<'a> Parts<'a> {
+    /// The value of an `X-Forwarded-*` header, if it is known.
+    #[inline]
+    pub(crate) fn get(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
+        const HTTP: FieldValue<'static> = FieldValue::from_static("http");
+        const HTTPS: FieldValue<'static> = FieldValue::from_static("https");
+        match part {
+            XForwardedPart::For => self.remote,
+            XForwardedPart::Host => self.authority,
+            XForwardedPart::Proto => Some(if self.is_https { HTTPS } else { HTTP }),
+            // The proxy serves whole paths: nothing was taken off before it saw the request.
+            XForwardedPart::Prefix => None,
+        }
     }
 }
 

@@ -9,15 +9,21 @@ mod head_plan;
 mod loop_guard;
 mod request;
 mod response;
+#[cfg(feature = "server")]
+mod target;
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "server")]
-pub(crate) use self::forwarded::Origin;
+pub(crate) use self::forwarded::{Origin, Parts};
 #[cfg(feature = "server")]
 pub(crate) use self::head_plan::{
     Changed, HeadPlan, HostRule, RequestOperation, known, with_slice,
 };
 pub(crate) use self::loop_guard::{LoopGuard, guards};
-pub(crate) use self::request::{Outgoing, append, apply_to_request, is_imitation, retain};
+#[cfg(feature = "server")]
+pub(crate) use self::request::is_imitation;
+pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
 pub(crate) use self::response::{apply_to_own_response, apply_to_response, apply_to_trailers};
+#[cfg(feature = "server")]
+pub(crate) use self::target::{Invalid, elsewhere};

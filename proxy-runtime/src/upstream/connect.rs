@@ -9,12 +9,12 @@ use proxy_model::compiled::{DestinationAddress, Scheme, Upstream};
 
 use super::UpstreamOptions;
 use super::error::ConnectError;
-use super::io::{Opened, Transport};
 use super::protocol::Protocols;
 use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
 use super::tls::TlsClient;
+use super::transport::{Opened, Transport};
 
 /// Opens connections: name, TCP, TLS. One for the whole proxy.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Connector {
         unreachable: Option<Arc<UnreachableClusters>>,
     ) -> Self {
         Self {
-            resolver: Resolver::new(options.stale_addresses),
+            resolver: Resolver::new(options),
             keep_alive: options.tcp_keep_alive,
             #[cfg(feature = "tls")]
             tls: options.tls.clone(),
@@ -53,29 +53,31 @@ impl Connector {
         self.resolver.names()
     }
 
-    /// Opens a connection over which one of `protocols` can be spoken. It has no timeout of its own.
+    /// Opens a connection to a destination of `cluster`, over which one of `protocols` can be spoken. It has no timeout of its own.
     ///
     /// Cancel-safe: dropped, it closes what it had opened.
     pub(super) async fn open(
         &self,
+        cluster: &ClusterId,
         address: &DestinationAddress,
         upstream: &Upstream,
         protocols: Protocols,
     ) -> Result<Opened, ConnectError> {
         match address.scheme() {
-            Scheme::Http => self.open_tcp(address, protocols).await,
-            Scheme::Https => self.open_tls(address, upstream, protocols).await,
+            Scheme::Http => self.open_tcp(cluster, address, protocols).await,
+            Scheme::Https => self.open_tls(cluster, address, upstream, protocols).await,
         }
     }
 
     async fn open_tcp(
         &self,
+        cluster: &ClusterId,
         address: &DestinationAddress,
         protocols: Protocols,
     ) -> Result<Opened, ConnectError> {
         let addresses = self
             .resolver
-            .resolve(address.host(), address.port())
+            .resolve(cluster, address.host(), address.port())
             .await
             .map_err(ConnectError::Resolve)?;
         let failed = |error| ConnectError::Open(Arc::new(error));
@@ -93,6 +95,7 @@ impl Connector {
     #[cfg(feature = "tls")]
     async fn open_tls(
         &self,
+        cluster: &ClusterId,
         address: &DestinationAddress,
         upstream: &Upstream,
         protocols: Protocols,
@@ -105,7 +108,7 @@ impl Connector {
         let config = tls
             .config(upstream, protocols)
             .map_err(|error| ConnectError::TlsSettings(Arc::new(error)))?;
-        let opened = self.open_tcp(address, protocols).await?;
+        let opened = self.open_tcp(cluster, address, protocols).await?;
         tls.handshake(config, address, opened, protocols).await
     }
 
@@ -114,6 +117,7 @@ impl Connector {
     #[expect(clippy::unused_async, reason = "as with TLS")]
     async fn open_tls(
         &self,
+        _: &ClusterId,
         _: &DestinationAddress,
         _: &Upstream,
         _: Protocols,

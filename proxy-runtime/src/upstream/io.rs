@@ -2,7 +2,6 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
 use std::pin::Pin;
 #[cfg(any(feature = "tls", test))]
 use std::pin::pin;
@@ -14,32 +13,12 @@ use socket2::SockRef;
 #[cfg(any(feature = "tls", test))]
 use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::destination::DestinationPool;
 use super::slot::Slot;
+use super::transport::Transport;
 use crate::observe::GaugeGuard;
 use crate::stream::ByteStream;
-
-/// Bytes to and from a destination, in the clear or in TLS.
-#[derive(Debug)]
-pub(super) enum Transport {
-    Tcp(TcpStream),
-    #[cfg(feature = "tls")]
-    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
-    #[cfg(test)]
-    Scripted(Box<dyn super::tests::Scripted>),
-}
-
-/// A transport that was opened, and what is known of it.
-#[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) transport: Transport,
-    /// The address that answered.
-    pub(super) peer: SocketAddr,
-    /// Whether HTTP/2 is spoken over it.
-    pub(super) http2: bool,
-}
 
 pin_project! {
     /// The socket of a connection. It counts as an open connection of its destination for as long as it lives, whoever
@@ -105,77 +84,6 @@ impl UpstreamIo {
     #[cfg(test)]
     pub(crate) fn replace(&mut self, transport: impl super::tests::Scripted + 'static) {
         self.transport = Transport::Scripted(Box::new(transport));
-    }
-}
-
-macro_rules! delegate {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
-            Transport::Tcp($stream) => $call,
-            #[cfg(feature = "tls")]
-            Transport::Tls($stream) => $call,
-            #[cfg(test)]
-            Transport::Scripted($stream) => $call,
-        }
-    };
-}
-
-impl Transport {
-    /// The socket, unless a test has none.
-    fn socket(&self) -> Option<&TcpStream> {
-        match self {
-            Self::Tcp(stream) => Some(stream),
-            #[cfg(feature = "tls")]
-            Self::Tls(stream) => Some(stream.get_ref().0),
-            #[cfg(test)]
-            Self::Scripted(_) => None,
-        }
-    }
-}
-
-impl AsyncRead for Transport {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_read(cx, buf))
-    }
-}
-
-impl AsyncWrite for Transport {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => Pin::new(stream).poll_write(cx, buf))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tcp(stream) => stream.is_write_vectored(),
-            #[cfg(feature = "tls")]
-            Self::Tls(stream) => stream.is_write_vectored(),
-            #[cfg(test)]
-            Self::Scripted(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
     }
 }
 

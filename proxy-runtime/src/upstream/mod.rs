@@ -46,12 +46,13 @@ mod tcp;
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
+mod transport;
 mod tunnel;
+mod wanted;
 
 use std::sync::Arc;
 
 use discovery_core::UnreachableClusters;
-use proxy_model::compiled::Upstream;
 use tokio::time::{Instant, timeout};
 
 use self::connect::Connector;
@@ -71,6 +72,8 @@ pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
+#[cfg(feature = "dns")]
+pub use self::resolve::DnsOptions;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;
@@ -81,7 +84,7 @@ pub(crate) use self::tests::Scripted;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
 pub(crate) use self::tunnel::Switching;
-use crate::live::{ClientKey, DestinationState};
+pub(crate) use self::wanted::Wanted;
 
 /// What the pools of a proxy share.
 #[derive(Debug)]
@@ -129,21 +132,6 @@ impl Upstreams {
 pub(crate) struct UpstreamPool {
     own: Arc<Pool>,
     shared: Arc<Upstreams>,
-}
-
-/// What a connection is wanted for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
-    pub(crate) destination: &'a Arc<DestinationState>,
-    /// The settings of the destination's cluster.
-    pub(crate) upstream: &'a Upstream,
-    /// Names these settings.
-    pub(crate) client: ClientKey,
-    pub(crate) protocols: Protocols,
-    /// Whether it must be a connection that is made from now on.
-    pub(crate) fresh: bool,
-    /// Whether the request cannot be repeated, so that an idle connection of HTTP/1.1 is looked at once more before it is used.
-    pub(crate) careful: bool,
 }
 
 impl UpstreamPool {

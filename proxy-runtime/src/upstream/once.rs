@@ -1,6 +1,7 @@
 //! One request over a connection of its own.
 
 use http::{Request, StatusCode};
+use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Upstream};
 
 use super::Upstreams;
@@ -14,7 +15,7 @@ use crate::BoxError;
 use crate::progress::OutgoingBody;
 
 impl Upstreams {
-    /// Sends one request over a connection of its own, which no pool counts, and gives the status of the answer. The
+    /// Sends one request of `cluster` over a connection of its own, which no pool counts, and gives the status of the answer. The
     /// connection is closed without reading more. There is no timeout.
     ///
     /// `request` makes the request, told whether it is for HTTP/2.
@@ -22,13 +23,17 @@ impl Upstreams {
     /// Cancel-safe: dropped, it closes the connection.
     pub(crate) async fn send_once(
         &self,
+        cluster: &ClusterId,
         address: &DestinationAddress,
         upstream: &Upstream,
         request: impl FnOnce(bool) -> Result<Request<OutgoingBody>, http::Error>,
     ) -> Result<StatusCode, BoxError> {
         let protocols =
             protocol::for_request(address.scheme(), upstream).map_err(ConnectError::Unsupported)?;
-        let opened = self.connector.open(address, upstream, protocols).await?;
+        let opened = self
+            .connector
+            .open(cluster, address, upstream, protocols)
+            .await?;
         let request = request(opened.http2)?;
         let io = UpstreamIo::uncounted(opened.transport);
         #[cfg(feature = "http2")]

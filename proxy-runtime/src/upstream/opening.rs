@@ -150,7 +150,12 @@ impl Opening<'_> {
         let address = self.destination.address();
         let opened = self
             .connector
-            .open(address, self.upstream, self.protocols)
+            .open(
+                self.destination.cluster(),
+                address,
+                self.upstream,
+                self.protocols,
+            )
             .await?;
         let (peer, is_http2) = (opened.peer, opened.http2);
         let open = self.destination.connection_opened();

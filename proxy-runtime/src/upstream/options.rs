@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "dns")]
+use super::DnsOptions;
 #[cfg(feature = "tls")]
 use super::TlsClient;
 
@@ -31,6 +33,10 @@ pub struct UpstreamOptions {
     /// How many requests may wait for a connection to one destination while its
     /// `MaxConnectionsPerServer` are in use; further ones go to another destination, or get 503. 1,024 by default.
     pub max_waiting_per_destination: usize,
+    /// How the servers of DNS are asked for the names of destinations. `None`: the operating system looks names up, each in a thread,
+    /// and nothing that it finds is kept while look-ups succeed. Default: `None`.
+    #[cfg(feature = "dns")]
+    pub dns: Option<DnsOptions>,
     /// How `https` destinations are spoken to. Without it their requests get 502; they are never sent in the clear.
     #[cfg(feature = "tls")]
     pub tls: Option<TlsClient>,
@@ -46,6 +52,8 @@ impl Default for UpstreamOptions {
             stale_addresses: Duration::from_secs(3600),
             max_idle_per_destination: 512,
             max_waiting_per_destination: 1024,
+            #[cfg(feature = "dns")]
+            dns: None,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -107,6 +115,14 @@ impl UpstreamOptions {
     #[must_use]
     pub fn with_max_waiting_per_destination(mut self, requests: usize) -> Self {
         self.max_waiting_per_destination = requests;
+        self
+    }
+
+    /// Has the servers of DNS asked for the names of destinations, instead of the operating system.
+    #[cfg(feature = "dns")]
+    #[must_use]
+    pub fn with_dns(mut self, dns: DnsOptions) -> Self {
+        self.dns = Some(dns);
         self
     }
 

@@ -18,8 +18,8 @@ use rustls_platform_verifier::Verifier;
 use tokio_rustls::TlsConnector;
 
 use super::error::ConnectError;
-use super::io::{Opened, Transport};
 use super::protocol::Protocols;
+use super::transport::{Opened, Transport};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP11: &[u8] = b"http/1.1";

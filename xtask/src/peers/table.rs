@@ -62,6 +62,8 @@ const PKG_RESOURCES: &str = "setuptools<81";
 #[rustfmt::skip]
 pub(super) const PEERS: &[Peer] = &[
     debian("curl", &["curl"], &[program("curl", "usr/bin/curl", "--version")]),
+    // A name server, to judge what the resolver asks and believes.
+    debian("dnsmasq", &["dnsmasq-base"], &[program("dnsmasq", "usr/sbin/dnsmasq", "--version")]),
     debian("nghttp2-client", &["nghttp2-client"], &[
         program("h2load", "usr/bin/h2load", "--version"),
         program("nghttp", "usr/bin/nghttp", "--version"),
@@ -133,6 +135,10 @@ pub(super) const PEERS: &[Peer] = &[
     ]),
     cargo("cargo-deny", "cargo-deny@0.20.2", &[
         program("cargo-deny", "cargo/cargo-deny/bin/cargo-deny", "--version"),
+    ]),
+    // What measures how much of the code tests reach, with `rustup component add llvm-tools`.
+    cargo("cargo-llvm-cov", "cargo-llvm-cov@0.9.1", &[
+        program("cargo-llvm-cov", "cargo/cargo-llvm-cov/bin/cargo-llvm-cov", "llvm-cov --version"),
     ]),
     // What checks packaging/: Kubernetes' own client builds the manifests, its schemas judge them; images are made without a daemon.
     debian("kubectl", &["kubernetes-client"], &[program("kubectl", "usr/bin/kubectl", "version --client")]).by_name(),

@@ -189,7 +189,7 @@ impl Gates {
     pub(super) fn render(&self) -> String {
         let mut text = "\
 # What a request costs the proxy. `cargo xtask bench gate` compares with this and fails when one of the counts grows by
-# a few percent; `cargo xtask bench gate --renew` writes what it measures here. docs/performance.md has the method.
+# a few percent; `cargo xtask bench gate --renew` writes what it measures here. benches/COMPARISON.md has the method.
 
 # To be reached; that it is not fails nothing.
 [budget]

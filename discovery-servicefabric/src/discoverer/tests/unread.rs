@@ -11,11 +11,15 @@ use crate::model::HealthState;
 
 /// A stateful service with a partition for each id.
 fn divided(ids: &[&str]) -> FakeCluster {
+    divided_with(ids, &LABELS)
+}
+
+fn divided_with(ids: &[&str], labels: &[(&str, &str)]) -> FakeCluster {
     let cluster = FakeCluster::new();
     cluster.edit(|contents| {
         contents
             .application_type("T", "1", [])
-            .service_type("T", "1", "S", LABELS)
+            .service_type("T", "1", "S", labels.iter().copied())
             .application("fabric:/A", "T", "1", []);
         let addresses: Vec<_> = ids.iter().map(|id| format!("https://{id}:1")).collect();
         let partitions = ids.iter().zip(&addresses);
@@ -82,6 +86,92 @@ async fn one_partition_that_cannot_be_read_at_the_start_takes_no_other_away() {
     assert_eq!(db(&running)["p2"], ["https://p2:1/"]);
     let state = running.provider.state();
     assert!(state.problems.is_empty(), "{}", state.problems);
+}
+
+/// What was kept on disk is older than an answer, and better than none.
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_that_were_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    for mode in [PartitionMode::PerPartition, PartitionMode::Merge] {
+        let labels = LabelOptions::default().with_partition_mode(mode);
+        let mut options = apart().with_labels(labels);
+        options.persist = Some(directory.path().join(format!("{mode:?}")));
+        let cluster = divided(&["p1", "p2", "p3"]);
+        let discoverer = with_options(&cluster, options.clone());
+        let running = Running::start(&discoverer);
+        running.report(1).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(running);
+
+        // Another process. Meanwhile a partition has moved and another one, of which nothing can be read, is gone or not.
+        let moved = divided(&["p1", "p2", "p3"]);
+        moved.edit(|contents| {
+            contents.instances("p1", &[(2, "https://moved:1")]);
+        });
+        moved.fail("replicas p2", CallErrorKind::Busy);
+        let discoverer = with_options(&moved, options.clone());
+        let running = Running::start(&discoverer);
+        let report = running.report(1).await;
+        let mut addresses: Vec<_> = db(&running).into_values().flatten().collect();
+        addresses.sort();
+        let expected = ["https://moved:1/", "https://p2:1/", "https://p3:1/"];
+        assert_eq!(addresses, expected, "{mode:?}");
+        let codes: Vec<_> = report.services[0]
+            .problems
+            .iter()
+            .map(|of| &*of.code)
+            .collect();
+        assert_eq!(codes, ["partition_not_read", "destinations_not_read"]);
+        let reports = discoverer.health_reports(&report);
+        assert_eq!(reports[0].information.health_state, HealthState::Warning);
+
+        // They stay, and say how old they are; once the partition is read it is the cluster that says what there is.
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        let problems = running.provider.state().problems.to_string();
+        assert!(problems.contains("minutes ago"), "{problems}");
+        moved.edit(|contents| {
+            contents.instances("p2", &[]);
+        });
+        moved.heal();
+        tokio::time::sleep(Duration::from_secs(1200)).await;
+        let state = running.provider.state();
+        assert!(state.problems.is_empty(), "{}", state.problems);
+        let mut addresses: Vec<_> = db(&running).into_values().flatten().collect();
+        addresses.sort();
+        assert_eq!(addresses, ["https://moved:1/", "https://p3:1/"]);
+    }
+}
+
+/// Labels of which nothing is right and a partition of which nothing is known, after a restart.
+#[tokio::test(start_paused = true)]
+async fn last_good_rules_have_the_addresses_that_were_kept_of_an_unread_partition() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = apart();
+    options.persist = Some(directory.path().join("kept"));
+    let cluster = divided(&["p1", "p2"]);
+    let running = Running::start(&with_options(&cluster, options.clone()));
+    running.report(1).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(running);
+
+    let wrong = [("YARP.Enable", "true"), ("YARP.Routes.all.Order", "abc")];
+    let cluster = divided_with(&["p1", "p2"], &wrong);
+    cluster.edit(|contents| {
+        contents.instances("p1", &[(2, "https://moved:1")]);
+    });
+    cluster.fail("replicas p2", CallErrorKind::Busy);
+    let running = Running::start(&with_options(&cluster, options));
+    let report = running.report(1).await;
+    let outcome = &report.services[0].outcome;
+    assert!(matches!(
+        outcome,
+        ServiceOutcome::Quarantined {
+            last_good_age: Some(_),
+            ..
+        }
+    ));
+    let expected = map(&[("p1", &["https://moved:1/"]), ("p2", &["https://p2:1/"])]);
+    assert_eq!(db(&running), expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -290,7 +290,7 @@ fn case_21_and_the_selection_of_roles() {
             "error at /YARP.Backend.ServiceFabric.StatefulReplicaSelectionMode: `Primary` is not one of All, PrimaryOnly, SecondaryOnly"
         ]
     );
-    assert_eq!(parsed.config, Some(ProxyConfig::default()));
+    assert_eq!(parsed.config.as_deref(), Some(&ProxyConfig::default()));
     let typo = service(
         ServiceKind::Stateful,
         &[ROUTE, label("PrimayOnly")],

@@ -112,7 +112,11 @@ fn what_is_wrong_is_told_with_its_label() {
             .iter()
             .any(|error| error.code == code && error.pointer == pointer);
         assert!(is_told, "{key}: {:?}", problems(&parsed));
-        assert_eq!(parsed.config, Some(ProxyConfig::default()), "{key}");
+        assert_eq!(
+            parsed.config.as_deref(),
+            Some(&ProxyConfig::default()),
+            "{key}"
+        );
     }
     // O24: an empty text among the values; no condition is compared with nothing.
     let told = refused(&web(&[

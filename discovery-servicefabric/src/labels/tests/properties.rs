@@ -245,9 +245,9 @@ fn check(
         }
     }
     if parsed.problems.has_errors() {
-        prop_assert_eq!(&config, &ProxyConfig::default());
+        prop_assert_eq!(&*config, &ProxyConfig::default());
     }
-    let compiled = Snapshot::compile(Arc::new(config.clone()), &CompileOptions::default());
+    let compiled = Snapshot::compile(Arc::clone(&config), &CompileOptions::default());
     if let Err(problems) = compiled {
         // Only whoever runs the proxy knows which policies there are.
         let is_policy = |p: &proxy_model::Problem| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{object, switch, text};
+use super::{object, switch, text, texts, word};
 
 /// As `settings` reads it.
 pub(super) fn section() -> Value {
@@ -15,7 +15,18 @@ pub(super) fn section() -> Value {
             "Zone": text("Where this proxy is: destinations of the same zone are preferred."),
             "LoopGuard": switch("Whether a request that comes back to this proxy gets 508, for which each request that is forwarded has a member in `CDN-Loop`.", true),
             "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is refused; on Linux. Unset: off."),
+            "Resolver": resolver(),
             "Limits": limits(),
+        }),
+    )
+}
+
+fn resolver() -> Value {
+    object(
+        "Who is asked for the names of destinations.",
+        &json!({
+            "Kind": word("`Dns`: the table of hosts and the servers of DNS, without a thread for each look-up and with times to live; `System`: the operating system; `Auto`: `Dns` where servers are named, and on Linux where `/etc/nsswitch.conf` names no other source.", &["Auto", "System", "Dns"]),
+            "Servers": texts("Addresses of name servers, up to 8, with or without a port. Unset: those of `/etc/resolv.conf`."),
         }),
     )
 }

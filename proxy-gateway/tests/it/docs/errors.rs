@@ -95,7 +95,7 @@ async fn what_is_not_honoured_is_listed_and_marked() {
             .replace("/Transforms/0", "/Transforms/{n}/ClientCert");
         assert!(is_marked_not_yet(&at), "{at} is not marked in the tables");
     }
-    let page = page("run-the-gateway.md");
+    let page = page("from-yarp.md");
     let table = page
         .tables
         .iter()

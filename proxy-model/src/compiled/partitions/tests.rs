@@ -164,6 +164,8 @@ fn a_route_value_has_the_key() {
         { "ClusterId": "a", "Name": "x/y" },
         { "ClusterId": "b", "Name": "acme" },
         { "ClusterId": "c", "Name": "home" },
+        { "ClusterId": "d", "Name": "x%2Fy" },
+        { "ClusterId": "e", "Name": "50%" },
     ]);
     let names =
         |name: &str| partitions(&json!({ "Key": { "RouteValue": name }, "Partitions": list }));
@@ -174,6 +176,17 @@ fn a_route_value_has_the_key() {
         ("tenant", "/ACME", Err(KeyRefusal::NoPartition)),
         ("rest", "/acme/x/y", Ok("a")),
         ("rest", "/%20/x/y/", Err(KeyRefusal::NoPartition)),
+        // A slash in a key is written as one that does not separate segments.
+        ("tenant", "/x%2Fy", Ok("a")),
+        ("tenant", "/%78%2fy/acme", Ok("a")),
+        ("rest", "/acme/x%2Fy", Ok("a")),
+        // What was encoded twice is decoded once.
+        ("tenant", "/x%252Fy", Ok("d")),
+        ("tenant", "/x%252F%79", Ok("d")),
+        ("tenant", "/50%25", Ok("e")),
+        ("tenant", "/50%", Ok("e")),
+        ("tenant", "/%2F", Err(KeyRefusal::NoPartition)),
+        ("tenant", "/acme%00", Err(KeyRefusal::NoPartition)),
         ("rest", "/acme/", Err(KeyRefusal::Missing)),
         ("rest", "/acme", Err(KeyRefusal::Missing)),
     ] {

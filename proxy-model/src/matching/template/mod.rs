@@ -16,6 +16,7 @@ mod tests;
 mod values;
 mod view;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -234,8 +235,9 @@ impl PathTemplate {
             .map(|parameter| parameter.index)
     }
 
-    /// Shows `look` what a percent-encoded path that matches has for the parameter at a position, decoded. `None` if it
-    /// has no value, as with [`capture`](Self::capture). Allocates only if the path has escapes.
+    /// Shows `look` what a percent-encoded path that matches has for the parameter at a position, decoded wholly: `%2F` is a
+    /// slash here, since the value is no part of a path any more. `None` if it has no value, as with
+    /// [`capture`](Self::capture). Allocates only if the path has escapes.
     pub(crate) fn with_value<T>(
         &self,
         path: &str,
@@ -255,10 +257,21 @@ impl PathTemplate {
                 return true;
             }
             let value = match capture.place {
-                Some((segment, range)) => Some(&path.rest(segment)[range]),
-                None => capture.parameter.default.as_deref(),
+                Some((segment, range)) => {
+                    let value = &path.rest(segment)[range.clone()];
+                    Some(match value.contains('%') {
+                        false => Cow::Borrowed(value),
+                        // A slash that was left, or a `%` that stands for itself: only the encoded text says which.
+                        true => {
+                            let encoded = path.encoded_rest(segment);
+                            let encoded = percent::encoded_range(encoded, Part::Path, range);
+                            percent::decode(encoded, Part::Value)
+                        }
+                    })
+                }
+                None => capture.parameter.default.as_deref().map(Cow::Borrowed),
             };
-            found = value.and_then(|value| look.take().map(|look| look(value)));
+            found = value.and_then(|value| look.take().map(|look| look(&value)));
             false
         });
         found

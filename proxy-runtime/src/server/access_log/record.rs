@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::AccessLogSink;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardErrorKind;
-use crate::forward::ExchangeInfo;
-use crate::server::connection::Outcome;
+use crate::response::ExchangeInfo;
+use crate::server::outcome::Outcome;
 
 /// What is known of a request at its end.
 ///

@@ -38,7 +38,6 @@ use tower_service::Service;
 
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
-pub use self::record::Outcome;
 pub(crate) use self::record::RequestRecord;
 pub use self::request_body::RequestBody;
 pub(crate) use self::response_body::ResponseBody;

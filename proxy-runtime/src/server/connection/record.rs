@@ -8,34 +8,12 @@ use http::StatusCode;
 
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
-use crate::forward::ExchangeInfo;
 use crate::observe::targets;
+use crate::response::ExchangeInfo;
 use crate::server::access_log::Draft;
 use crate::server::edge::Refusal;
 use crate::server::metrics::WorkerMetrics;
-
-/// How an exchange ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The whole response was written to the socket; on HTTP/2, handed to the connection.
-    Complete,
-    /// The client went away, or was cut, before it had the whole response.
-    Aborted,
-    /// The response's body could not be read to its end; the client sees that it is truncated.
-    Failed,
-}
-
-impl Outcome {
-    /// For logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Aborted => "aborted",
-            Self::Failed => "failed",
-        }
-    }
-}
+use crate::server::outcome::Outcome;
 
 /// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged when this is
 /// dropped, wherever that happens, unless it was before.

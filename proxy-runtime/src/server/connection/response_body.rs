@@ -11,14 +11,15 @@ use http_body::{Body, Frame, SizeHint};
 use log_sink::Seldom;
 use pin_project_lite::pin_project;
 
-use super::record::{Outcome, RequestRecord};
+use super::record::RequestRecord;
 use super::state::ConnectionState;
 use super::uptake::Uptake;
 use crate::BoxError;
-use crate::forward::BodyError;
 use crate::observe::{LOG_PAUSE, targets};
 use crate::progress::UptakeLimit;
+use crate::response::BodyError;
 use crate::server::metrics::WorkerMetrics;
+use crate::server::outcome::Outcome;
 
 pin_project! {
     /// A response's body on its way to the client.

@@ -6,8 +6,8 @@ use std::cell::OnceCell;
 #[cfg(feature = "http2")]
 use std::rc::Rc;
 
-use crate::engine::Engine;
 use crate::proxy::ProxyService;
+use crate::server::engine::Engine;
 
 /// What a worker serves: a service, and if that is a proxy, its raw lane.
 #[derive(Debug)]

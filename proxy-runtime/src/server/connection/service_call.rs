@@ -28,10 +28,11 @@ use crate::BoxError;
 use crate::error::ForwardErrorKind;
 #[cfg(feature = "http2")]
 use crate::exchange::grpc::OwnResponse;
-use crate::forward::{ExchangeInfo, put_in_place};
+use crate::forward::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::progress::UptakeLimit;
+use crate::response::ExchangeInfo;
 use crate::server::edge::{self, Refusal};
 use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;

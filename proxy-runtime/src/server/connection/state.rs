@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::record::Outcome;
 use crate::connection::ConnectionInfo;
 use crate::head::AddressText;
 use crate::http1::FieldValue;
@@ -14,6 +13,7 @@ use crate::server::access_log::Draft;
 #[cfg(feature = "http2")]
 use crate::server::http2::Backlog;
 use crate::server::metrics::WorkerMetrics;
+use crate::server::outcome::Outcome;
 use crate::server::shared::WorkerShared;
 
 /// The shared state of one connection.

@@ -8,8 +8,8 @@
 //! # Two lanes
 //!
 //! *The raw lane*: if the server's service is a [`ProxyService`](crate::ProxyService), each request that passed the
-//! checks is first offered to [`engine::forward`](crate::engine::forward) with the [`Client`]. The list of what that declines, and
-//! the table of relays behind both lanes, are [there](crate::engine#four-relays). Between the two holds:
+//! checks is first offered to [`engine::forward`](crate::server::engine::forward) with the [`Client`]. The list of what that declines, and
+//! the table of relays behind both lanes, are [there](crate::server::engine#four-relays). Between the two holds:
 //!
 //! - The head is at the front of `client.input` (`request.head_length()` bytes), its fields are in `client.table`; the
 //!   path needs no normalization. Who serves the request consumes head and body from the input; what follows is the next
@@ -43,8 +43,8 @@
 //! [`Clock::poll_slow_reader`]: clock::Clock::poll_slow_reader
 //! [`Dispatch`]: dispatch::Dispatch
 //! [`Failed`]: crate::server::Outcome::Failed
-//! [`Forwarded::Gone`]: crate::engine::Forwarded::Gone
-//! [`Forwarded::Typed`]: crate::engine::Forwarded::Typed
+//! [`Forwarded::Gone`]: crate::server::engine::Forwarded::Gone
+//! [`Forwarded::Typed`]: crate::server::engine::Forwarded::Typed
 //! [`RequestRecord::answered`]: crate::server::connection::RequestRecord::answered
 
 mod batch;
@@ -56,14 +56,10 @@ mod dispatch;
 mod fields;
 mod requests;
 mod response;
-mod upgrade;
 
 pub(crate) use self::body_channel::{BodyReader, UploadError};
 pub(crate) use self::client::Client;
 pub(crate) use self::fields::read_head;
 pub(crate) use self::requests::serve;
 pub(crate) use self::response::{said_length, write_text};
-#[cfg(feature = "http2")]
-pub(in crate::server) use self::upgrade::Switch;
-pub use self::upgrade::{OnUpgrade, Upgraded};
 pub(crate) use super::connection::Transport;

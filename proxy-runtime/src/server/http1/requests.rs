@@ -21,21 +21,22 @@ use super::date::write_date;
 use super::dispatch::{Dispatch, Next};
 use super::fields::{Chosen, read_admitted, read_request};
 use super::response::Asker;
-use super::upgrade::{OnUpgrade, Switch};
 use crate::BoxError;
-use crate::engine::{self, Forwarded};
+use crate::forward::RouteContext;
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
-use crate::layer::RouteContext;
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
-    ConnectionState, Outcome, RequestBody, RequestRecord, ResponseRules, Served, ServiceCall,
-    Transport, after,
+    ConnectionState, RequestBody, RequestRecord, ResponseRules, Served, ServiceCall, Transport,
+    after,
 };
 use crate::server::edge::{self, Admitted};
+use crate::server::engine::{self, Forwarded};
 use crate::server::metrics::WorkerMetrics;
+use crate::server::outcome::Outcome;
 use crate::stream::write_all;
+use crate::stream::{OnUpgrade, Switch};
 
 /// The answer to a head that took too long (RFC 9110 section 15.5.9).
 const TIMEOUT: &[u8] =

@@ -5,9 +5,9 @@
 //! them have to say leaves with one write. `h2` reads and writes frames,
 //! keeps the windows, and ends connections that flood it; clocks, limits and the drain are here ([`driver`]).
 //!
-//! As on HTTP/1.1 there are two lanes, of which [`engine`](crate::engine#four-relays) has a table. On the raw one, if the server's
+//! As on HTTP/1.1 there are two lanes, of which [`engine`](crate::server::engine#four-relays) has a table. On the raw one, if the server's
 //! service is a [`ProxyService`](crate::ProxyService), each request that passed the checks is first offered to
-//! [`engine::forward_stream`](crate::engine::forward_stream) with the [`Client`]. What that declines takes the typed one: it becomes
+//! [`engine::forward_stream`](crate::server::engine::forward_stream) with the [`Client`]. What that declines takes the typed one: it becomes
 //! an `http` request for the service ([`typed`]).
 //!
 //! # Resets
@@ -62,9 +62,9 @@ use super::connection::{
 use super::edge;
 use super::http1::said_length;
 use crate::BoxError;
-use crate::engine::forward_stream;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
+use crate::server::engine::forward_stream;
 
 /// Serves HTTP/2 until the connection ends.
 ///

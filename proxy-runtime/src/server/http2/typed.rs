@@ -27,7 +27,9 @@ use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
 use crate::server::edge::Refusal;
-use crate::server::http1::{OnUpgrade, Switch, said_length};
+use crate::server::http1::said_length;
+use crate::stream::OnUpgrade;
+use crate::stream::Switch;
 
 /// Serves one request with `service`.
 ///

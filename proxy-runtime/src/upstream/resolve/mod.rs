@@ -1,89 +1,125 @@
 //! From a destination's name to addresses.
 
+#[cfg(feature = "dns")]
+mod dns;
 mod hosts;
 mod in_flight;
 mod names;
 mod order;
+mod places;
+mod system;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::pin::Pin;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use async_trait::async_trait;
+use proxy_model::ClusterId;
 use tokio::time::timeout;
 
+#[cfg(feature = "dns")]
+pub use self::dns::DnsOptions;
 use self::in_flight::{InFlight, Part, Ticket};
 #[cfg(any(feature = "metrics", test))]
 pub(crate) use self::names::NameCounts;
 pub(super) use self::names::Names;
 pub(crate) use self::names::Unresolved;
-use self::names::{Advice, Kind, PATIENCE, Running};
+use self::names::{Advice, Kind, PATIENCE, Running, SLOW};
 use self::order::interleaved;
+use self::places::{Place, Places};
+use super::UpstreamOptions;
 
 /// What a look-up found, for all who wait for it.
 type Found = Result<Arc<[IpAddr]>, Arc<io::Error>>;
 
-type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+/// The end of a look-up.
+#[derive(Debug)]
+struct Outcome {
+    found: io::Result<Vec<IpAddr>>,
+    /// How long that holds. `None`: nobody has said, and the next one who wants the name asks again.
+    lasts: Option<Duration>,
+}
 
-type LookUp = Arc<dyn Fn(Arc<str>) -> Lookup + Send + Sync>;
+/// Who is asked for names.
+#[async_trait]
+trait LookUp: Send + Sync {
+    /// Look-ups that may run at a time.
+    fn most(&self) -> Most;
+
+    /// Whether a look-up that is dropped costs nothing any more.
+    fn can_be_stopped(&self) -> bool;
+
+    /// The addresses of a name that needs no name server.
+    async fn at_hand(&self, name: &str) -> Vec<IpAddr>;
+
+    /// The addresses of a name.
+    async fn look_up(&self, name: &str) -> Outcome;
+}
 
 /// Look-ups that may run at a time, by kind of name.
-///
-/// A look-up cannot be stopped: one that hangs keeps its thread of tokio's blocking pool. So names that hang share few threads, and
-/// those that are known to answer have threads that no new name takes.
 #[derive(Clone, Copy, Debug)]
-struct Threads {
+struct Most {
     known: usize,
     new: usize,
     hanging: usize,
 }
 
-const THREADS: Threads = Threads {
-    known: 32,
-    new: 128,
-    hanging: 16,
-};
+/// Places of look-ups, by kind of name: names that hang leave room for others, and those that are known to answer do not wait
+/// for new ones.
+#[derive(Clone)]
+struct Kinds {
+    known: Arc<Places>,
+    new: Arc<Places>,
+    hanging: Arc<Places>,
+}
 
-/// Resolves names by the operating system's rules.
+/// Resolves names.
 ///
-/// A name is looked up once for all who want it at the same time. What was found is not kept, since names change, unless later
-/// look-ups fail: then the last addresses are used for a time.
+/// A name is looked up once for all who want it at the same time. What was found is kept for as long as it holds. If later look-ups
+/// fail, the last addresses are used for a time.
 pub(super) struct Resolver {
-    known: Arc<Semaphore>,
-    new: Arc<Semaphore>,
-    hanging: Arc<Semaphore>,
+    kinds: Kinds,
     names: Arc<Names>,
     in_flight: InFlight,
-    look_up: LookUp,
+    look_up: Arc<dyn LookUp>,
 }
 
 impl Resolver {
-    /// A resolver that uses the last addresses of a name that does not resolve for as long as `keep`.
-    pub(super) fn new(keep: Duration) -> Self {
-        Self::with(THREADS, keep, Arc::new(by_the_system))
+    /// A resolver as the program wants it.
+    pub(super) fn new(options: &UpstreamOptions) -> Self {
+        let keep = options.stale_addresses;
+        #[cfg(feature = "dns")]
+        if let Some(dns) = &options.dns {
+            return Self::with(keep, Arc::new(dns::Dns::new(dns.clone())));
+        }
+        Self::with(keep, Arc::new(system::System))
     }
 
-    fn with(threads: Threads, keep: Duration, look_up: LookUp) -> Self {
+    /// A resolver that uses the last addresses of a name that does not resolve for as long as `keep`.
+    fn with(keep: Duration, look_up: Arc<dyn LookUp>) -> Self {
+        let most = look_up.most();
         Self {
-            known: Arc::new(Semaphore::new(threads.known)),
-            new: Arc::new(Semaphore::new(threads.new)),
-            hanging: Arc::new(Semaphore::new(threads.hanging)),
+            kinds: Kinds {
+                known: Places::new(most.known),
+                new: Places::new(most.new),
+                hanging: Places::new(most.hanging),
+            },
             names: Arc::new(Names::new(keep)),
             in_flight: InFlight::default(),
             look_up,
         }
     }
 
-    /// The addresses of `host`, in the order in which they should be tried. Never empty.
+    /// The addresses of `host`, in the order in which they should be tried, for a destination of `cluster`. Never empty.
     ///
-    /// Cancel-safe. A look-up that has begun goes on in its thread; the caller's timeout bounds the wait.
+    /// Cancel-safe. A look-up that has begun goes on; the caller's timeout bounds the wait.
     pub(super) async fn resolve(
         &self,
+        cluster: &ClusterId,
         host: &str,
         port: u16,
     ) -> Result<Vec<SocketAddr>, Arc<io::Error>> {
@@ -91,7 +127,7 @@ impl Resolver {
             return Ok(vec![SocketAddr::new(ip, port)]);
         }
         // The case of letters makes no difference (RFC 4343).
-        let found = self.find(&host.to_ascii_lowercase()).await?;
+        let found = self.find(cluster, &host.to_ascii_lowercase()).await?;
         let with_port = |ip: &IpAddr| SocketAddr::new(*ip, port);
         Ok(found.iter().map(with_port).collect())
     }
@@ -101,9 +137,10 @@ impl Resolver {
         &self.names
     }
 
-    async fn find(&self, name: &str) -> Found {
+    async fn find(&self, cluster: &ClusterId, name: &str) -> Found {
         let (kind, kept) = match self.names.advice(name) {
             Advice::Ask(kind, kept) => (kind, kept),
+            Advice::Fresh(found) => return Ok(found),
             Advice::Use(kept) => {
                 self.names.used_stale();
                 return Ok(kept);
@@ -113,7 +150,7 @@ impl Resolver {
         let waiting = match self.in_flight.join(name) {
             Part::Waits(waiting) => waiting,
             Part::Begins(ticket, waiting) => {
-                self.begin(ticket, kind, kept.is_some())?;
+                self.begin(cluster, ticket, kind, kept.is_some())?;
                 waiting
             }
         };
@@ -135,76 +172,101 @@ impl Resolver {
     /// # Errors
     ///
     /// Look-ups of it hang, and so do too many others.
-    fn begin(&self, ticket: Ticket, kind: Kind, is_kept: bool) -> Result<(), Arc<io::Error>> {
-        let threads = match kind {
-            Kind::Known => &self.known,
-            Kind::New => &self.new,
-            Kind::Hanging => &self.hanging,
-        };
-        let permit = Arc::clone(threads).try_acquire_owned().ok();
-        if permit.is_none() && kind == Kind::Hanging && !is_kept {
-            let why = "look-ups of too many names hang";
-            return Err(Arc::new(io::Error::new(io::ErrorKind::TimedOut, why)));
+    fn begin(
+        &self,
+        cluster: &ClusterId,
+        ticket: Ticket,
+        kind: Kind,
+        is_kept: bool,
+    ) -> Result<(), Arc<io::Error>> {
+        let place = self.kinds.of(kind).try_take(cluster);
+        if place.is_none() && kind == Kind::Hanging && !is_kept {
+            return Err(Arc::new(too_many_hang()));
         }
         let lookup = Pending {
             running: self.names.begin(ticket.name()),
-            threads: Arc::clone(threads),
+            cluster: cluster.clone(),
+            kind,
+            kinds: self.kinds.clone(),
             look_up: Arc::clone(&self.look_up),
             ticket,
             is_kept,
         };
-        tokio::spawn(lookup.run(permit));
+        tokio::spawn(lookup.run(place));
         Ok(())
     }
+}
+
+impl Kinds {
+    fn of(&self, kind: Kind) -> &Arc<Places> {
+        match kind {
+            Kind::Known => &self.known,
+            Kind::New => &self.new,
+            Kind::Hanging => &self.hanging,
+        }
+    }
+}
+
+fn too_many_hang() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "look-ups of too many names hang")
 }
 
 /// A look-up that is to be done.
 struct Pending {
     ticket: Ticket,
     running: Running,
-    threads: Arc<Semaphore>,
-    look_up: LookUp,
+    /// Whose place it takes.
+    cluster: ClusterId,
+    kind: Kind,
+    kinds: Kinds,
+    look_up: Arc<dyn LookUp>,
     is_kept: bool,
 }
 
 impl Pending {
-    async fn run(mut self, permit: Option<OwnedSemaphorePermit>) {
+    async fn run(mut self, place: Option<Place>) {
         let name = self.ticket.name();
-        let _permit = match permit {
-            Some(permit) => permit,
+        let place = match place {
+            Some(place) => place,
             None => {
                 // A name that needs no name server does not wait for one.
-                let found = hosts::find(&name).await;
+                let found = self.look_up.at_hand(&name).await;
                 if !found.is_empty() {
-                    return self.end(checked(Ok(found)));
+                    return self.end(Outcome::from(Ok(found)));
                 }
-                let Ok(permit) = Arc::clone(&self.threads).acquire_owned().await else {
-                    return;
-                };
-                permit
+                self.kinds.of(self.kind).take(&self.cluster).await
             }
         };
         // They may all have gone while it waited for its turn.
         if self.is_kept || !self.ticket.is_forsaken() {
             self.running.start();
-            let found = (self.look_up)(name).await;
-            self.end(checked(found));
+            let outcome = self.ask(&name, place).await;
+            self.end(outcome);
         }
     }
 
-    fn end(self, found: Found) {
-        self.running.end(&found);
+    /// Asks. A look-up that hangs gives its place to others: it goes on among those that hang, or ends.
+    async fn ask(&self, name: &str, place: Place) -> Outcome {
+        let mut asked = self.look_up.look_up(name);
+        if self.kind == Kind::Hanging || !self.look_up.can_be_stopped() {
+            let _place = place;
+            return asked.await;
+        }
+        if let Ok(outcome) = timeout(SLOW, &mut asked).await {
+            return outcome;
+        }
+        let Some(_place) = self.kinds.hanging.try_take(&self.cluster) else {
+            return Outcome::from(Err(too_many_hang()));
+        };
+        drop(place);
+        asked.await
+    }
+
+    fn end(self, outcome: Outcome) {
+        let found = checked(outcome.found);
+        self.running.end(&found, outcome.lasts);
         self.ticket.end(found);
     }
-}
-
-fn by_the_system(name: Arc<str>) -> Lookup {
-    let work = move || {
-        let found = (&*name, 0).to_socket_addrs()?;
-        Ok(found.map(|address| address.ip()).collect())
-    };
-    let thread = tokio::task::spawn_blocking(work);
-    Box::pin(async move { thread.await.map_err(io::Error::other)? })
 }
 
 fn checked(found: io::Result<Vec<IpAddr>>) -> Found {
@@ -214,6 +276,12 @@ fn checked(found: io::Result<Vec<IpAddr>>) -> Found {
         return Err(Arc::new(io::Error::new(io::ErrorKind::NotFound, why)));
     }
     Ok(found.into())
+}
+
+impl From<io::Result<Vec<IpAddr>>> for Outcome {
+    fn from(found: io::Result<Vec<IpAddr>>) -> Self {
+        Self { found, lasts: None }
+    }
 }
 
 impl fmt::Debug for Resolver {

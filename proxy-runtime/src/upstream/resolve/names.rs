@@ -15,8 +15,8 @@ use super::Found;
 /// How long a look-up is waited for where there are addresses from an earlier one.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A look-up that took longer hangs: nothing that answers needs so long.
-const SLOW: Duration = Duration::from_secs(2);
+/// A look-up that takes so long hangs: nothing that answers needs so long.
+pub(super) const SLOW: Duration = Duration::from_secs(2);
 
 /// The wait after a look-up that hung; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -50,8 +50,10 @@ struct Entry {
     begun: Option<Instant>,
     /// Look-ups one after the other that hung.
     hung: u32,
-    /// When it may be looked up again.
+    /// When it may be looked up again after a failure.
     not_before: Option<Instant>,
+    /// Until when its addresses hold.
+    fresh_until: Option<Instant>,
     asked: Instant,
 }
 
@@ -60,9 +62,11 @@ struct Entry {
 pub(super) enum Advice {
     /// Look it up, as one of these names. If that fails or takes longer than [`PATIENCE`], these addresses are used.
     Ask(Kind, Option<Arc<[IpAddr]>>),
-    /// Use these addresses: looking it up takes too long.
+    /// Use these addresses: they hold still.
+    Fresh(Arc<[IpAddr]>),
+    /// Use these addresses: looking it up takes too long, or failed a moment ago.
     Use(Arc<[IpAddr]>),
-    /// Give up: it has no addresses, and looking it up took too long a moment ago.
+    /// Give up: it has no addresses, and looking it up took too long or failed a moment ago.
     Fail(Arc<io::Error>),
 }
 
@@ -127,6 +131,9 @@ impl Names {
             return Advice::Ask(Kind::New, None);
         };
         entry.asked = now;
+        if let Some(fresh) = entry.fresh(now) {
+            return Advice::Fresh(Arc::clone(fresh));
+        }
         let addresses = entry.kept(now, self.keep).cloned();
         let is_slow = |begun| now.duration_since(begun) > PATIENCE;
         let waits = entry.not_before.is_some_and(|then| now < then);
@@ -204,6 +211,7 @@ impl Entry {
             begun: None,
             hung: 0,
             not_before: None,
+            fresh_until: None,
             asked: now,
         }
     }
@@ -213,6 +221,12 @@ impl Entry {
         let since = self.failing.as_ref().map_or(now, |(since, _)| *since);
         let good = self.good.as_ref();
         good.filter(|_| now.duration_since(since) < keep)
+    }
+
+    /// Its addresses, if they hold still.
+    fn fresh(&self, now: Instant) -> Option<&Arc<[IpAddr]>> {
+        let is_fresh = self.fresh_until.is_some_and(|then| now < then);
+        self.good.as_ref().filter(|_| is_fresh)
     }
 
     fn kind(&self) -> Kind {
@@ -230,15 +244,15 @@ impl Running {
         self.started = Instant::now();
     }
 
-    /// Notes what was found.
-    pub(super) fn end(self, found: &Found) {
+    /// Notes what was found, and how long that holds.
+    pub(super) fn end(self, found: &Found, lasts: Option<Duration>) {
         let now = Instant::now();
         let took = now.duration_since(self.started);
         let mut entries = self.names.lock();
         let Some(entry) = entries.get_mut(&self.name) else {
             return;
         };
-        entry.hung = match took > SLOW {
+        entry.hung = match took >= SLOW {
             true => entry.hung.saturating_add(1),
             false => 0,
         };
@@ -247,6 +261,7 @@ impl Running {
                 entry.good = Some(Arc::clone(addresses));
                 entry.failing = None;
                 entry.not_before = None;
+                entry.fresh_until = lasts.map(|lasts| now + lasts);
             }
             Err(error) => {
                 self.names.failures.fetch_add(1, Ordering::Relaxed);
@@ -256,7 +271,9 @@ impl Running {
                     let longer = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(times));
                     now + longer.min(LONGEST_WAIT)
                 });
-                entry.not_before = wait;
+                let said = lasts.map(|lasts| now + lasts);
+                entry.not_before = wait.max(said);
+                entry.fresh_until = None;
             }
         }
     }

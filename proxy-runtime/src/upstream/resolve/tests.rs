@@ -30,7 +30,7 @@ enum Mood {
     Silent,
 }
 
-const FEW: Threads = Threads {
+const FEW: Most = Most {
     known: 3,
     new: 3,
     hanging: 3,
@@ -38,37 +38,87 @@ const FEW: Threads = Threads {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// A cluster for each name.
+fn of(name: &str) -> ClusterId {
+    name.into()
+}
+
+async fn resolve(
+    resolver: &Resolver,
+    name: &str,
+    port: u16,
+) -> Result<Vec<SocketAddr>, Arc<io::Error>> {
+    resolver.resolve(&of(name), name, port).await
+}
+
+/// The script's name server, which is asked as the system is or by messages.
+struct Scripted {
+    script: Script,
+    most: Most,
+    stops: bool,
+    lasts: Option<Duration>,
+}
+
+#[async_trait]
+impl LookUp for Scripted {
+    fn most(&self) -> Most {
+        self.most
+    }
+
+    fn can_be_stopped(&self) -> bool {
+        self.stops
+    }
+
+    async fn at_hand(&self, name: &str) -> Vec<IpAddr> {
+        hosts::find(name).await
+    }
+
+    async fn look_up(&self, name: &str) -> Outcome {
+        Outcome {
+            found: self.script.answer(name).await,
+            lasts: self.lasts,
+        }
+    }
+}
+
 impl Script {
     /// A resolver with room for three look-ups.
     fn resolver(&self) -> Arc<Resolver> {
-        let script = self.clone();
-        let look_up = move |name: Arc<str>| -> Lookup {
-            let mut asked = script.asked.lock();
-            *asked.entry(name.to_string()).or_default() += 1;
-            let mood = *script.mood.lock();
-            Box::pin(async move {
-                match mood {
-                    Mood::Well => {}
-                    Mood::Moved => return Ok(vec![IpAddr::from([192, 0, 2, 2])]),
-                    Mood::Fails => return Err(io::Error::other("SERVFAIL")),
-                    Mood::Silent => {
-                        sleep(Duration::from_secs(10)).await;
-                        return Err(io::Error::other("no answer"));
-                    }
-                }
-                if name.starts_with("hang") {
-                    std::future::pending::<()>().await;
-                }
-                if name.starts_with("slow") {
-                    sleep(Duration::from_secs(1)).await;
-                }
-                match name.starts_with("none") {
-                    true => Ok(Vec::new()),
-                    false => Ok(vec![IpAddr::from([192, 0, 2, 1])]),
-                }
-            })
+        self.with(FEW, false, None)
+    }
+
+    fn with(&self, most: Most, stops: bool, lasts: Option<Duration>) -> Arc<Resolver> {
+        let look_up = Scripted {
+            script: self.clone(),
+            most,
+            stops,
+            lasts,
         };
-        Arc::new(Resolver::with(FEW, HOUR, Arc::new(look_up)))
+        Arc::new(Resolver::with(HOUR, Arc::new(look_up)))
+    }
+
+    async fn answer(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        *self.asked.lock().entry(name.to_owned()).or_default() += 1;
+        let mood = *self.mood.lock();
+        match mood {
+            Mood::Well => {}
+            Mood::Moved => return Ok(vec![IpAddr::from([192, 0, 2, 2])]),
+            Mood::Fails => return Err(io::Error::other("SERVFAIL")),
+            Mood::Silent => {
+                sleep(Duration::from_secs(10)).await;
+                return Err(io::Error::other("no answer"));
+            }
+        }
+        if name.starts_with("hang") {
+            std::future::pending::<()>().await;
+        }
+        if name.starts_with("slow") {
+            sleep(Duration::from_secs(1)).await;
+        }
+        match name.starts_with("none") {
+            true => Ok(Vec::new()),
+            false => Ok(vec![IpAddr::from([192, 0, 2, 1])]),
+        }
     }
 
     /// Changes how all names are answered.
@@ -86,7 +136,11 @@ fn requests(resolver: &Arc<Resolver>, name: &'static str, count: usize) -> Vec<J
     let request = |_| {
         let resolver = Arc::clone(resolver);
         let limit = Duration::from_secs(15);
-        tokio::spawn(async move { timeout(limit, resolver.resolve(name, 80)).await.is_ok() })
+        tokio::spawn(async move {
+            timeout(limit, resolver.resolve(&of(name), name, 80))
+                .await
+                .is_ok()
+        })
     };
     (0..count).map(request).collect()
 }
@@ -96,13 +150,16 @@ async fn who_wants_a_name_at_the_same_time_shares_its_look_up() {
     let script = Script::default();
     let resolver = script.resolver();
     let names = ["slow.example", "SLOW.example", "slow.example"];
-    let found = join_all(names.map(|name| resolver.resolve(name, 8080))).await;
+    let found = join_all(names.map(|name| resolve(&resolver, name, 8080))).await;
     for found in found {
         assert_eq!(found.unwrap(), ["192.0.2.1:8080".parse().unwrap()]);
     }
     assert_eq!(script.asked("slow.example"), 1);
     // What was found is not kept: names change.
-    resolver.resolve("slow.example", 80).await.unwrap();
+    resolver
+        .resolve(&of("slow.example"), "slow.example", 80)
+        .await
+        .unwrap();
     assert_eq!(script.asked("slow.example"), 2);
 }
 
@@ -110,7 +167,7 @@ async fn who_wants_a_name_at_the_same_time_shares_its_look_up() {
 async fn errors_are_shared_too() {
     let script = Script::default();
     let resolver = script.resolver();
-    let found = join_all(["none.example"; 3].map(|name| resolver.resolve(name, 80))).await;
+    let found = join_all(["none.example"; 3].map(|name| resolve(&resolver, name, 80))).await;
     for found in found {
         assert_eq!(found.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
@@ -125,7 +182,7 @@ async fn a_name_that_hangs_leaves_room_for_others() {
     for second in 0..60 {
         let begun = Instant::now();
         let name = ["a.example", "slow.example"][second % 2];
-        resolver.resolve(name, 80).await.unwrap();
+        resolver.resolve(&of(name), name, 80).await.unwrap();
         assert!(begun.elapsed() <= Duration::from_secs(1), "{second}");
         sleep(Duration::from_secs(1) - begun.elapsed()).await;
         hanging.extend(requests(&resolver, "hang.example", 100));
@@ -156,34 +213,36 @@ async fn a_look_up_that_takes_long_is_asked_anew_once() {
 async fn what_nobody_waits_for_any_more_is_not_begun() {
     let script = Script::default();
     let resolver = script.resolver();
-    for name in [
-        "hang1.example",
-        "hang2.example",
-        "hang3.example",
-        "late.example",
-    ] {
-        requests(&resolver, name, 1);
-    }
+    let places: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .map_while(|cluster| resolver.kinds.new.try_take(&of(cluster)))
+        .collect();
+    assert_eq!(places.len(), 3);
+    requests(&resolver, "late.example", 1);
     sleep(Duration::from_secs(16)).await;
-    assert_eq!(script.asked("hang3.example"), 1);
-    assert_eq!(script.asked("late.example"), 0);
-    resolver.new.add_permits(1);
+    drop(places);
     yield_now().await;
     assert_eq!(script.asked("late.example"), 0);
-    resolver.resolve("late.example", 80).await.unwrap();
+    resolver
+        .resolve(&of("late.example"), "late.example", 80)
+        .await
+        .unwrap();
     assert_eq!(script.asked("late.example"), 1);
 }
 
 #[tokio::test]
 async fn literals_need_no_lookup() {
-    let resolver = Resolver::with(FEW, HOUR, Arc::new(by_the_system));
-    let found = resolver.resolve("::1", 8080).await.unwrap();
+    let resolver = Resolver::with(HOUR, Arc::new(system::System));
+    let found = resolver.resolve(&of("::1"), "::1", 8080).await.unwrap();
     assert_eq!(found, ["[::1]:8080".parse().unwrap()]);
 }
 
 #[tokio::test]
 async fn localhost_is_found() {
-    let found = Resolver::new(HOUR).resolve("localhost", 81).await.unwrap();
+    let found = Resolver::with(HOUR, Arc::new(system::System))
+        .resolve(&of("localhost"), "localhost", 81)
+        .await
+        .unwrap();
     assert!(found.iter().all(|a| a.ip().is_loopback() && a.port() == 81));
     assert!(!found.is_empty());
 }
@@ -191,7 +250,7 @@ async fn localhost_is_found() {
 const NAME: &str = "a.example";
 
 async fn first(resolver: &Resolver) -> String {
-    match resolver.resolve(NAME, 80).await {
+    match resolver.resolve(&of(NAME), NAME, 80).await {
         Ok(found) => found[0].ip().to_string(),
         Err(error) => error.to_string(),
     }
@@ -254,7 +313,7 @@ async fn nothing_is_kept_if_nothing_is_to_be() {
     let script = Script::default();
     let resolver = {
         let full = script.resolver();
-        Resolver::with(FEW, Duration::ZERO, Arc::clone(&full.look_up))
+        Resolver::with(Duration::ZERO, Arc::clone(&full.look_up))
     };
     assert_eq!(first(&resolver).await, "192.0.2.1");
     script.turn(Mood::Fails);
@@ -264,27 +323,29 @@ async fn nothing_is_kept_if_nothing_is_to_be() {
 #[tokio::test(start_paused = true)]
 async fn many_names_that_hang_leave_room_for_those_that_answer() {
     let script = Script::default();
-    let resolver = Arc::new(Resolver::with(
-        THREADS,
-        HOUR,
-        Arc::clone(&script.resolver().look_up),
-    ));
+    let resolver = script.with(system::System.most(), false, None);
     first(&resolver).await;
     let hanging: Vec<_> = (0..600)
         .map(|number| {
             let resolver = Arc::clone(&resolver);
             tokio::spawn(async move {
                 let name = format!("hang{number}.example");
-                timeout(Duration::from_secs(15), resolver.resolve(&name, 80))
-                    .await
-                    .is_ok()
+                timeout(
+                    Duration::from_secs(15),
+                    resolver.resolve(&of(&name), &name, 80),
+                )
+                .await
+                .is_ok()
             })
         })
         .collect();
     yield_now().await;
     let begun = Instant::now();
     assert_eq!(first(&resolver).await, "192.0.2.1", "it answered before");
-    let found = resolver.resolve("localhost", 80).await.unwrap();
+    let found = resolver
+        .resolve(&of("localhost"), "localhost", 80)
+        .await
+        .unwrap();
     assert!(
         found[0].ip().is_loopback(),
         "it is in the table of the system"
@@ -299,16 +360,12 @@ async fn many_names_that_hang_leave_room_for_those_that_answer() {
 #[tokio::test(start_paused = true)]
 async fn names_that_hung_are_asked_less_often_and_fail_at_once() {
     let script = Script::default();
-    let resolver = Arc::new(Resolver::with(
-        THREADS,
-        HOUR,
-        Arc::clone(&script.resolver().look_up),
-    ));
+    let resolver = script.with(system::System.most(), false, None);
     script.turn(Mood::Silent);
     let names: Vec<String> = (0..100)
         .map(|number| format!("n{number}.example"))
         .collect();
-    let all = || join_all(names.iter().map(|name| resolver.resolve(name, 80)));
+    let all = || join_all(names.iter().map(|name| resolve(&resolver, name, 80)));
     assert!(all().await.iter().all(Result::is_err));
     let begun = Instant::now();
     assert!(all().await.iter().all(Result::is_err));
@@ -319,6 +376,81 @@ async fn names_that_hung_are_asked_less_often_and_fail_at_once() {
     assert_eq!(asked, 100);
     assert!(all().await.iter().all(Result::is_err));
     let asked: usize = names.iter().map(|name| script.asked(name)).sum();
-    assert_eq!(asked, 100 + THREADS.hanging);
-    assert_eq!(resolver.new.available_permits(), THREADS.new);
+    assert_eq!(asked, 100 + system::System.most().hanging);
+    assert_eq!(resolver.kinds.new.free(), system::System.most().new);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_holds_for_as_long_as_was_said() {
+    let script = Script::default();
+    let resolver = script.with(FEW, true, Some(Duration::from_secs(5)));
+    assert_eq!(first(&resolver).await, "192.0.2.1");
+    script.turn(Mood::Moved);
+    sleep(Duration::from_millis(4999)).await;
+    assert_eq!(first(&resolver).await, "192.0.2.1");
+    assert_eq!(script.asked(NAME), 1);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(first(&resolver).await, "192.0.2.2");
+    assert_eq!(script.asked(NAME), 2);
+    assert_eq!(resolver.names().counts().stale, 0, "it was fresh");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_hold_for_as_long_as_was_said() {
+    let lasts = Duration::from_secs(5);
+    for is_known in [true, false] {
+        let script = Script::default();
+        let resolver = script.with(FEW, true, Some(lasts));
+        if is_known {
+            first(&resolver).await;
+            sleep(lasts).await;
+        }
+        script.turn(Mood::Fails);
+        let expected = ["SERVFAIL", "192.0.2.1"][usize::from(is_known)];
+        let asked = script.asked(NAME) + 1;
+        for _ in 0..10 {
+            assert_eq!(first(&resolver).await, expected);
+        }
+        assert_eq!(script.asked(NAME), asked);
+        sleep(lasts).await;
+        script.turn(Mood::Moved);
+        assert_eq!(first(&resolver).await, "192.0.2.2");
+    }
+}
+
+/// Neither one cluster with many names that hang nor many clusters with one each keep a name from its answer that nobody has asked
+/// for before.
+#[tokio::test(start_paused = true)]
+async fn new_names_do_not_wait_for_those_that_hang() {
+    let most = Most {
+        known: 10,
+        new: 100,
+        hanging: 10,
+    };
+    for (is_one_cluster, longest) in [(true, Duration::ZERO), (false, SLOW)] {
+        let script = Script::default();
+        let resolver = script.with(most, true, None);
+        let hanging: Vec<_> = (0..190)
+            .map(|number| {
+                let resolver = Arc::clone(&resolver);
+                tokio::spawn(async move {
+                    let name = format!("hang{number}.example");
+                    let cluster = match is_one_cluster {
+                        true => of("greedy"),
+                        false => of(&name),
+                    };
+                    let limit = Duration::from_secs(15);
+                    timeout(limit, resolver.resolve(&cluster, &name, 80)).await
+                })
+            })
+            .collect();
+        sleep(Duration::from_millis(1)).await;
+        let begun = Instant::now();
+        assert_eq!(first(&resolver).await, "192.0.2.1");
+        assert!(begun.elapsed() <= longest, "{:?}", begun.elapsed());
+        for hanging in hanging {
+            assert!(!matches!(hanging.await, Ok(Ok(Ok(_)))));
+        }
+        assert_eq!(resolver.kinds.new.free(), most.new);
+    }
 }

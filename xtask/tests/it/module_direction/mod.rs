@@ -9,11 +9,10 @@ mod names;
 mod source;
 mod tree;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::module_direction::source::Files;
-use crate::module_direction::tree::{Tree, Use, folder};
+use crate::module_direction::tree::Tree;
 
 /// The largest number of files that may need one another in a circle.
 const LARGEST_CYCLE: usize = 10;
@@ -24,76 +23,20 @@ fn sources() -> PathBuf {
     root.join("proxy-runtime/src")
 }
 
-/// What may be wrong with a crate for the time being. This only ever shrinks.
-#[derive(Default)]
-struct Debt {
-    /// Modules that name another one against the order, and that one.
-    pairs: &'static [(&'static str, &'static str)],
-    /// The number of files in the largest cycle.
-    cycle: usize,
-}
-
-/// What is still to be cut in `proxy-runtime`.
-const DEBT: Debt = Debt {
-    pairs: &[
-        ("explain", "server"),
-        ("extensions", "forward"),
-        ("forward", "engine"),
-        ("forward", "server"),
-        ("layer", "forward"),
-        ("layer", "proxy"),
-        ("layer", "state"),
-        ("server", "engine"),
-    ],
-    cycle: 40,
-};
-
 /// What is wrong with the order of a crate's modules.
-fn complaints(files: &Files, debt: &Debt) -> Vec<String> {
+fn complaints(files: &Files) -> Vec<String> {
     let tree = Tree::of(files);
     let uses = tree.uses();
-    let is_owed = |one: &Use| debt.pairs.contains(&(folder(&one.from), folder(&one.to)));
-    let (owed, rest): (BTreeSet<_>, BTreeSet<_>) = uses.iter().cloned().partition(is_owed);
-    let mut wrong = layers::complaints(&tree.layers, &tree.top_level(), &rest);
-    wrong.extend(cycles::across_folders(&rest));
-    wrong.extend(cycles::among_files(&uses, LARGEST_CYCLE.max(debt.cycle)));
-    let is_paid = |&(from, to): &(&str, &str)| {
-        !owed
-            .iter()
-            .any(|one| (folder(&one.from), folder(&one.to)) == (from, to))
-    };
-    for (from, to) in debt.pairs.iter().copied().filter(is_paid) {
-        wrong.push(format!(
-            "`{from}` names nothing of `{to}` any more: take the pair out of the list"
-        ));
-    }
+    let mut wrong = layers::complaints(&tree.layers, &tree.top_level(), &uses);
+    wrong.extend(cycles::across_folders(&uses));
+    wrong.extend(cycles::among_files(&uses, LARGEST_CYCLE));
     wrong
 }
 
 #[test]
 fn modules_of_the_runtime_keep_their_direction() {
-    let complaints = complaints(&Files::read(&sources()), &DEBT);
+    let complaints = complaints(&Files::read(&sources()));
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
-}
-
-#[test]
-fn a_debt_that_is_paid_is_taken_out() {
-    const PAID: Debt = Debt {
-        pairs: &[("low", "high")],
-        cycle: 0,
-    };
-    let files = Files::made_up(&[
-        (
-            "lib.rs",
-            "//! # Layers\n//! 1. `low`\n//! 2. `high`\nmod high; mod low;",
-        ),
-        ("low.rs", ""),
-        ("high.rs", ""),
-    ]);
-    assert_eq!(
-        complaints(&files, &PAID),
-        ["`low` names nothing of `high` any more: take the pair out of the list"]
-    );
 }
 
 /// A crate of the given files, whose `lib.rs` says that `low` lies below `high`.
@@ -103,7 +46,7 @@ fn made_up(files: &[(&str, &str)]) -> Vec<String> {
         "//! # Layers\n//!\n//! 1. `low`\n//! 2. `high`\nmod high;\nmod low;\npub use self::high::Roof;",
     )];
     all.extend_from_slice(files);
-    complaints(&Files::made_up(&all), &Debt::default())
+    complaints(&Files::made_up(&all))
 }
 
 #[test]

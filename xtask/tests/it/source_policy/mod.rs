@@ -1,8 +1,9 @@
-//! What holds for every file of the project: short sources, links that lead somewhere, and no text that is true on one
-//! machine only.
+//! What holds for every file of the project: short sources, links that lead somewhere, pages in plain words, and no text
+//! that is true on one machine only.
 
 mod lengths;
 mod links;
+mod pages;
 mod texts;
 mod tree;
 
@@ -54,4 +55,32 @@ fn links_lead_somewhere() {
     });
     assert!(seen > 10, "only {seen} pages found: the walk is broken");
     assert_none(&complaints);
+}
+
+#[test]
+fn pages_open_with_their_purpose_and_use_plain_words() {
+    let mut complaints = Vec::new();
+    let mut words = pages::Words::new();
+    let mut seen = 0;
+    tree::each_text(&root(), &mut |path, text| {
+        if pages::is_page(path) {
+            seen += 1;
+            complaints.extend(pages::complaints(path, text));
+            words.add(path, text);
+        }
+    });
+    assert!(seen > 20, "only {seen} pages found: the walk is broken");
+    complaints.extend(words.complaints());
+    assert_none(&complaints);
+}
+
+#[test]
+fn the_tasks_of_operators_are_two_clicks_from_the_readme() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("it is a page");
+    assert!(read("README.md").contains("](docs/README.md)"));
+    let missing = pages::tasks_without_a_link(&read("docs/README.md"));
+    assert!(
+        missing.is_empty(),
+        "docs/README.md has no link for {missing:?}"
+    );
 }

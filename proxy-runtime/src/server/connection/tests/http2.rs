@@ -6,8 +6,8 @@ use tokio::time::sleep;
 use hyper_util::rt::TokioIo;
 
 use super::*;
-use crate::server::OnUpgrade;
 use crate::server::http2::peer::Peer;
+use crate::stream::OnUpgrade;
 
 /// Runs the client's tasks.
 #[derive(Clone)]

@@ -5,8 +5,9 @@ use http_body_util::StreamBody;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::server::OnUpgrade;
 use crate::server::access_log::AccessRecord;
+use crate::server::outcome::Outcome;
+use crate::stream::OnUpgrade;
 
 /// Keeps what it is given.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Requests that ask for another protocol.
 
 use super::*;
-use crate::server::OnUpgrade;
+use crate::stream::OnUpgrade;
 
 /// Behind the head, what follows would be the body and the tunnel's first bytes at once.
 #[tokio::test(start_paused = true)]

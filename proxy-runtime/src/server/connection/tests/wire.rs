@@ -9,8 +9,8 @@ use http_body_util::StreamBody;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::*;
-use crate::server::OnUpgrade;
 use crate::stream::ByteStream;
+use crate::stream::OnUpgrade;
 
 /// Counts the writes of the server.
 struct Counting {

@@ -17,8 +17,9 @@ use super::{Http1Body, Http1Connection, Http1Error};
 use crate::BoxError;
 use crate::progress::OutgoingBody;
 use crate::upstream::error::{ExchangeError, SendError};
-use crate::upstream::io::{Transport, UpstreamIo};
+use crate::upstream::io::UpstreamIo;
 use crate::upstream::tests::Scripted;
+use crate::upstream::transport::Transport;
 
 /// Bytes that fit between the two ends.
 const ROOM: usize = 64 * 1024;

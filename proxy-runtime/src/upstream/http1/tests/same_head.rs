@@ -12,8 +12,8 @@ use proxy_model::transform::HeaderCopy;
 
 use super::super::request_head::{self, RequestFraming};
 use crate::connection::ConnectionInfo;
-use crate::engine::typed::{TypedRequest, framing, written_target};
 use crate::fixtures::snapshot;
+use crate::forward::typed::{TypedRequest, framing, written_target};
 use crate::forward::{BodyKind, OutgoingHead};
 use crate::head::AddressText;
 use crate::head::HttpHead;

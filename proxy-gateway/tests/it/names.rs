@@ -1,0 +1,82 @@
+//! `Server.Resolver`: names of destinations by the servers of DNS.
+
+use std::net::SocketAddr;
+
+use http::Response;
+use serde_json::json;
+use testkit::client::Connection;
+use testkit::dns::{Answer, NameServer};
+use testkit::origin::Origin;
+use testkit::time::eventually;
+
+use crate::common::{ConfigFile, address_after, start};
+
+const READY: &str = "a second Ctrl-C stops at once";
+
+async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let mut client = Connection::http1(address).await.expect("it listens");
+    let response = client.get(path).await.expect("it answers");
+    (response.status.as_u16(), response.text())
+}
+
+/// A server that closes each connection, so that each request wants the name.
+fn closing(address: SocketAddr, name: &'static str) -> Origin {
+    Origin::builder().bind(address).start(move |_| async move {
+        let response = Response::builder().header("connection", "close");
+        response.body(name.to_owned()).expect("it is valid")
+    })
+}
+
+/// The program asks the servers that are named, keeps what they say for its time to live, follows it, and goes on with the last
+/// addresses when nobody answers.
+#[tokio::test]
+async fn destinations_are_where_the_name_server_says() {
+    let server = NameServer::start().await;
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let blue = closing(loopback, "blue");
+    // The same port at another address.
+    let other = SocketAddr::from(([127, 0, 0, 2], blue.addr().port()));
+    let _green = closing(other, "green");
+    let is_at = |origin: SocketAddr| Answer::Addresses(vec![origin.ip()], 1);
+    server.set("web.example", is_at(blue.addr()));
+    let config = json!({
+        "Listeners": { "web": { "Address": "127.0.0.1:0" } },
+        "Admin": { "Address": "127.0.0.1:0" },
+        "Server": { "Workers": 1, "Resolver": { "Servers": [server.address().to_string()] } },
+        "ReverseProxy": {
+            "Routes": { "all": { "ClusterId": "c", "Match": { "Path": "/{**rest}" } } },
+            "Clusters": { "c": { "Destinations": {
+                "d": { "Address": format!("http://web.example:{}/", blue.addr().port()) },
+            } } },
+        },
+    });
+    let file = ConfigFile::new(&config.to_string());
+    let process = start(&["run", "--config", &file.argument()], READY).await;
+    assert!(process.output().contains("hosts and DNS"));
+    let address = address_after(&process.output(), "listening on http://");
+    let admin = address_after(&process.output(), "admin page on http://");
+    assert_eq!(get(address, "/").await, (200, "blue".to_owned()));
+
+    server.set("web.example", is_at(other));
+    eventually("the name has moved", async || {
+        get(address, "/").await == (200, "green".to_owned())
+    })
+    .await;
+
+    server.set("web.example", Answer::Silence);
+    eventually("the name does not resolve", async || {
+        assert_eq!(get(address, "/").await, (200, "green".to_owned()));
+        get(admin, "/api/v1/problems")
+            .await
+            .1
+            .contains("its last addresses are used")
+    })
+    .await;
+    assert_eq!(get(address, "/").await, (200, "green".to_owned()));
+    assert!(
+        get(admin, "/metrics")
+            .await
+            .1
+            .contains("proxy_names_unresolved 1")
+    );
+}

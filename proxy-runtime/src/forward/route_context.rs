@@ -1,0 +1,100 @@
+//! What a request has with it on its way through layers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proxy_model::compiled::{Route, RouteIndex};
+use tokio::time::Instant;
+
+use crate::proxy::ProxyService;
+use crate::response::Attempts;
+use crate::state::Generation;
+
+/// The route that a request goes through layers of, among the request's extensions.
+#[derive(Clone)]
+pub struct RouteContext(Option<Context>);
+
+/// Only the extensions of a head that is not in use have an empty one.
+const GIVEN: &str = "a request has its context until it is sent on";
+
+#[derive(Clone)]
+struct Context {
+    service: ProxyService,
+    generation: Arc<Generation>,
+    index: RouteIndex,
+    started: Instant,
+    attempts: Arc<Attempts>,
+}
+
+impl RouteContext {
+    pub(crate) fn new(
+        service: &ProxyService,
+        generation: &Arc<Generation>,
+        index: RouteIndex,
+        started: Instant,
+    ) -> Self {
+        let route = generation.snapshot().route_at(index).id().clone();
+        Self(Some(Context {
+            service: service.clone(),
+            generation: Arc::clone(generation),
+            index,
+            started,
+            attempts: Arc::new(Attempts::new(route)),
+        }))
+    }
+
+    /// Leaves the place of one that is not needed there any more to the next request.
+    pub(crate) fn take(&mut self) -> Option<Self> {
+        self.0.take().map(|context| Self(Some(context)))
+    }
+
+    /// Whether it is such a place.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_taken(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn get(&self) -> &Context {
+        self.0.as_ref().expect(GIVEN)
+    }
+
+    /// The route, with its configuration.
+    pub fn route(&self) -> &Route {
+        self.get().generation.snapshot().route_at(self.get().index)
+    }
+
+    /// A value of the route's `Metadata`, by which one layer can be told different things by different routes.
+    pub fn route_metadata(&self, key: &str) -> Option<&str> {
+        let metadata = self.route().config().metadata.as_ref()?;
+        metadata.get(key).map(String::as_str)
+    }
+
+    pub(crate) fn service(&self) -> &ProxyService {
+        &self.get().service
+    }
+
+    pub(crate) fn generation(&self) -> &Arc<Generation> {
+        &self.get().generation
+    }
+
+    pub(crate) fn index(&self) -> RouteIndex {
+        self.get().index
+    }
+
+    /// When the request came. Its time is one, however often a layer asks.
+    pub(crate) fn started(&self) -> Instant {
+        self.get().started
+    }
+
+    pub(crate) fn attempts(&self) -> &Arc<Attempts> {
+        &self.get().attempts
+    }
+}
+
+impl fmt::Debug for RouteContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteContext")
+            .field("route", &self.0.as_ref().map(|_| self.route().id()))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,219 @@
+//! Heads in `http` types, written as a destination of HTTP/1.1 gets them, and made of what it answers.
+//!
+//! A request's head is written out of its map in one pass, by the operations that the route was compiled to; no other map is
+//! made of it on the way. A response's head becomes one map, with nothing in it that would have to be taken out again.
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Destination, Route};
+
+use crate::forward::BodyKind;
+use crate::forward::spare::{self, Kind};
+use crate::head::{HttpHead, headers};
+use crate::http1::{
+    ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
+    StreamRequest, classify, kept_fields, write_stream_request,
+};
+use crate::transform::{Changed, HeadPlan, HostRule, Invalid, Parts, elsewhere, known};
+
+/// A request's head in `http` types, for destinations of HTTP/1.1.
+#[derive(Clone, Copy)]
+pub(crate) struct TypedRequest<'a> {
+    pub(crate) head: &'a HttpHead<'a>,
+    pub(crate) route: &'a Route,
+    pub(crate) plan: &'a HeadPlan,
+    pub(crate) framing: Framing,
+    /// The client's address, without port.
+    pub(crate) remote: Option<FieldValue<'a>>,
+}
+
+/// The target as it was received, if all that is to be done with a head is what [`TypedRequest`] does. What is rare or strange
+/// is not: `CONNECT` and `TRACE`, `Expect`, fields that `Connection` takes along, and what is no target of HTTP/1.1.
+pub(crate) fn written_target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
+    let classes = head.classes();
+    let is_plain = !matches!(*head.method_value(), Method::CONNECT | Method::TRACE)
+        && !classes.contains(FieldClass::Expect)
+        && head.authority_str().is_ascii()
+        && head.path() != "*"
+        && !(classes.contains(FieldClass::Connection) && takes_along(head.headers()));
+    is_plain.then(|| target(head)).flatten()
+}
+
+/// Whether `Connection` names a field that is there and would be sent on otherwise (RFC 9110 section 7.6.1).
+fn takes_along(fields: &HeaderMap) -> bool {
+    let mut lines = fields.get_all(CONNECTION).iter();
+    lines.any(|line| {
+        let options = line.as_bytes().split(|byte| *byte == b',');
+        options.map(<[u8]>::trim_ascii).any(|option| {
+            !ClassSet::CONNECTION.contains(classify(option))
+                && HeaderName::from_bytes(option).is_ok_and(|name| fields.contains_key(name))
+        })
+    })
+}
+
+/// How a body is framed in HTTP/1.1.
+pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
+    let classes = head.classes();
+    match kind {
+        BodyKind::Empty
+            if classes.contains(FieldClass::ContentLength)
+                && !classes.contains(FieldClass::TransferEncoding) =>
+        {
+            Framing::Length(0)
+        }
+        BodyKind::Empty => Framing::None,
+        BodyKind::Length(length) => Framing::Length(length),
+        BodyKind::Stream => Framing::Chunked,
+    }
+}
+
+/// The target as it was received; `None` if it is none of HTTP/1.1.
+pub(crate) fn target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
+    OutgoingTarget::new(head.path().as_bytes(), head.query().map(str::as_bytes))
+}
+
+impl TypedRequest<'_> {
+    /// Appends the head for a destination.
+    ///
+    /// # Errors
+    ///
+    /// The route's changes make no valid request of it.
+    #[cfg(any(feature = "http2", test))]
+    pub(crate) fn write(
+        &self,
+        destination: &Destination,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Invalid> {
+        let target = target(self.head).ok_or(Invalid)?;
+        self.write_with(target, destination, out)
+    }
+
+    /// The same of a request that was received with this `target`.
+    ///
+    /// # Errors
+    ///
+    /// As with [`write`](Self::write).
+    pub(crate) fn write_with(
+        &self,
+        target: OutgoingTarget<'_>,
+        destination: &Destination,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Invalid> {
+        if !self.plan.rewrites_target && destination.address().path() == "/" {
+            return self.write_to(target, destination, out);
+        }
+        let received = (self.head.path(), self.head.query());
+        let text = elsewhere(self.plan, self.route, destination, self.head, received);
+        let (path, query) = match text.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (&*text, None),
+        };
+        let target = OutgoingTarget::new(path.as_bytes(), query).ok_or(Invalid)?;
+        self.write_to(target, destination, out)
+    }
+
+    fn write_to(
+        &self,
+        target: OutgoingTarget<'_>,
+        destination: &Destination,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Invalid> {
+        let Self {
+            head, plan, remote, ..
+        } = *self;
+        let authority = match head.authority_str() {
+            "" => None,
+            authority => Some(FieldValue::new(authority.as_bytes()).ok_or(Invalid)?),
+        };
+        let own = || {
+            let own = destination.host();
+            known(own.unwrap_or_else(|| destination.address().authority()))
+        };
+        let parts = Parts {
+            remote,
+            authority,
+            is_https: head.is_https(),
+        };
+        let copied = plan.request_copy.copied();
+        let fields = head.headers();
+        let changed = Changed {
+            route: self.route,
+            head,
+            classes: head.classes(),
+            connection: head.connection(),
+            // They are joined while they are written.
+            cookie: None,
+            edits: None,
+        };
+        let names = fields.keys().map(|name| name.as_str().as_bytes());
+        plan.for_request(
+            &changed,
+            names,
+            |part| parts.get(part),
+            |operations| {
+                let request = StreamRequest {
+                    method: head.method(),
+                    target,
+                    host: match &plan.host {
+                        HostRule::Original => authority.unwrap_or_else(own),
+                        HostRule::Fixed(value) => known(value),
+                        HostRule::Destination | HostRule::Restored => own(),
+                    },
+                    fields,
+                    framing: self.framing,
+                    copied,
+                    operations,
+                    accepts_trailers: head.classes().contains(FieldClass::Te)
+                        && plan.tells_of_trailers(head.is_http2())
+                        && headers::accepts_trailers(fields),
+                    last: plan.loop_line(),
+                };
+                write_stream_request(&request, out);
+            },
+        );
+        Ok(())
+    }
+}
+
+/// Status and fields that a client gets for the final head of a destination's response. `text` begins with the head, of which
+/// `table` has the fields; values share its memory. There is room for `more` fields. `None` if it cannot be said in `http`
+/// types.
+pub(crate) fn response_head(
+    response: &RawResponse,
+    text: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+    more: usize,
+) -> Option<(StatusCode, HeaderMap)> {
+    let (status, mut fields) = kept(response, text, table, plan, more)?;
+    if let Framing::Length(length) = response.framing()
+        && let Some(said) = table.first(FieldClass::ContentLength)
+        && said.value().get(text).starts_with(b"0")
+        && fields.contains_key(CONTENT_LENGTH)
+    {
+        // Zeros in front are read as octal by some.
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    headers::drop_pointless_length(status, &mut fields);
+    for operation in &plan.response {
+        operation.apply(status, &mut fields);
+    }
+    Some((status, fields))
+}
+
+/// Status and fields that are sent on, but for what the route does.
+pub(crate) fn kept(
+    response: &RawResponse,
+    text: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+    more: usize,
+) -> Option<(StatusCode, HeaderMap)> {
+    let status = StatusCode::from_u16(response.status()).ok()?;
+    let kept = kept_fields(text, response, table, plan.response_copy.copied());
+    let room = (table.fields().len(), more);
+    let fields = spare::fields(Kind::Response, text, kept, room)?;
+    Some((status, fields))
+}

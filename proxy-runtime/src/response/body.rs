@@ -1,0 +1,273 @@
+//! The end of a response on the typed lane: whoever serves the client polls it, and by dropping it closes the accounts.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+
+use crate::BoxError;
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::response::Download;
+use crate::response::OpenAccount;
+
+/// The body of a response on its way to the client.
+///
+/// It is read from the destination when the client takes it, and never ahead by more than the buffers of the connection.
+/// An error means that the response is cut off: a server has to end the connection (HTTP/1.1) or reset the stream
+/// (HTTP/2), so that the client does not take what it got for the whole. With hyper this happens by itself; the reset
+/// has the code `INTERNAL_ERROR`.
+///
+/// Dropped before its end, it cancels the request at the destination.
+pub struct ProxyBody {
+    source: Source,
+    account: Option<(OpenAccount, Option<ForwardErrorKind>)>,
+    hook: Option<Hook>,
+    bytes: u64,
+}
+
+type Hook = Box<dyn FnOnce(BodyEnd) + Send>;
+
+enum Source {
+    Empty,
+    Text(Bytes),
+    Destination(Box<Download>),
+    /// What a layer made.
+    Mapped(Pin<Box<dyn Body<Data = Bytes, Error = ForwardErrorKind> + Send>>),
+    /// It has failed, which is about to be told.
+    Failed(ForwardErrorKind),
+}
+
+/// How the body of a response ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BodyEnd {
+    /// Bytes that were handed to the client's connection, without trailers and framing.
+    pub bytes: u64,
+    /// What went wrong; `None` after the whole body.
+    pub error: Option<ForwardErrorKind>,
+}
+
+/// The body of a response was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyError {
+    kind: ForwardErrorKind,
+}
+
+impl ProxyBody {
+    /// No body.
+    pub fn empty() -> Self {
+        Self::from_source(Source::Empty)
+    }
+
+    /// A short text.
+    pub fn text(text: impl Into<Bytes>) -> Self {
+        let text = text.into();
+        if text.is_empty() {
+            return Self::empty();
+        }
+        Self::from_source(Source::Text(text))
+    }
+
+    /// The text of a body that is one; of others, nothing.
+    #[cfg(feature = "server")]
+    pub(crate) fn take_text(&mut self) -> Bytes {
+        match std::mem::replace(&mut self.source, Source::Empty) {
+            Source::Text(text) => text,
+            other => {
+                self.source = other;
+                Bytes::new()
+            }
+        }
+    }
+
+    pub(crate) fn download(download: Box<Download>) -> Self {
+        Self::from_source(Source::Destination(download))
+    }
+
+    /// What a layer made of a body, or its own.
+    pub(crate) fn mapped<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        let body = body.map_err(|error| kind_of(&*error.into()));
+        Self::from_source(Source::Mapped(Box::pin(body)))
+    }
+
+    fn from_source(source: Source) -> Self {
+        Self {
+            source,
+            account: None,
+            hook: None,
+            bytes: 0,
+        }
+    }
+
+    /// Calls `hook` once, when the body has ended, failed, or is dropped. A further hook is called after those that were
+    /// there before.
+    pub fn on_end(&mut self, hook: impl FnOnce(BodyEnd) + Send + 'static) {
+        let hook: Hook = match self.hook.take() {
+            None => Box::new(hook),
+            Some(first) => Box::new(move |end| {
+                first(end);
+                hook(end);
+            }),
+        };
+        self.hook = Some(hook);
+    }
+
+    /// Counts the request when the body ends: as failed, if `error` is what it tells of.
+    ///
+    /// If there is one already that counts an attempt, it ends together with the request.
+    pub(crate) fn account(&mut self, mut account: OpenAccount, error: Option<ForwardErrorKind>) {
+        if let Some((attempt, earlier)) = self.account.take() {
+            account.ends_with(attempt, earlier);
+        }
+        self.account = Some((account, error));
+    }
+
+    fn end(&mut self, error: Option<ForwardErrorKind>) {
+        self.source = Source::Empty;
+        if let Some((account, earlier)) = self.account.take() {
+            account.end(earlier.or(error));
+        }
+        if let Some(hook) = self.hook.take() {
+            hook(BodyEnd {
+                bytes: self.bytes,
+                error,
+            });
+        }
+    }
+}
+
+impl Body for ProxyBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let polled = match &mut this.source {
+            Source::Empty => None,
+            Source::Text(text) => {
+                let text = std::mem::take(text);
+                this.source = Source::Empty;
+                Some(Ok(Frame::data(text)))
+            }
+            Source::Destination(download) => ready!(download.poll_frame(cx)),
+            Source::Mapped(body) => ready!(body.as_mut().poll_frame(cx)),
+            Source::Failed(kind) => {
+                let kind = *kind;
+                this.end(Some(kind));
+                return Poll::Ready(Some(Err(BodyError { kind })));
+            }
+        };
+        match polled {
+            Some(Ok(frame)) => {
+                this.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                if this.is_end_stream() {
+                    this.end(None);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(kind)) => {
+                // A server may throw away what it has not sent yet when a body fails. Given the time, it sends it.
+                this.source = Source::Failed(kind);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => {
+                this.end(None);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Empty => true,
+            Source::Text(_) | Source::Failed(_) => false,
+            Source::Destination(download) => download.has_ended(),
+            Source::Mapped(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Empty => SizeHint::with_exact(0),
+            Source::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Source::Destination(download) => download.size_hint(),
+            Source::Mapped(body) => body.size_hint(),
+            Source::Failed(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A body that nobody asks for any more counts as complete if there is nothing left of it, else as cancelled.
+impl Drop for ProxyBody {
+    fn drop(&mut self) {
+        let error = match self.source {
+            Source::Failed(kind) => Some(kind),
+            Source::Destination(ref download) if download.is_whole() => None,
+            _ if self.is_end_stream() => None,
+            _ => Some(ForwardErrorKind::ResponseBodyCanceled),
+        };
+        self.end(error);
+    }
+}
+
+impl Default for ProxyBody {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl fmt::Debug for ProxyBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyBody")
+            .field("size", &self.size_hint())
+            .field("sent", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What it means that a body failed that a layer made.
+fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<BodyError>() {
+            return error.kind();
+        }
+        if let Some(error) = error.downcast_ref::<ForwardError>() {
+            return error.kind();
+        }
+        cause = error.source();
+    }
+    ForwardErrorKind::Extension
+}
+
+impl BodyError {
+    /// What went wrong.
+    pub fn kind(&self) -> ForwardErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the response was cut off: {}", self.kind)
+    }
+}
+
+/// It has no source on purpose. hyper looks for an HTTP/2 error in the sources and resets the client's stream with its
+/// code; the code that a destination chose (`REFUSED_STREAM`, say) would tell the client something untrue.
+impl StdError for BodyError {}

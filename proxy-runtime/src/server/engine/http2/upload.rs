@@ -1,0 +1,260 @@
+//! A request on its way from a stream to a destination of HTTP/1.1.
+
+use std::num::NonZeroU64;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use crate::head::headers::strip_trailers;
+use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
+use crate::server::engine::outbound::Outbound;
+use crate::server::engine::upload::Broken;
+use crate::stream::ByteStream;
+
+/// Frames that came together and leave with one write.
+const FRAMES: usize = 8;
+
+/// The end of a chunk, and of the body.
+const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
+
+/// What a request may have beside its head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    /// Bytes of content.
+    pub(super) content: u64,
+    /// Trailer fields.
+    pub(super) trailers: usize,
+}
+
+/// A request on its way to a destination.
+///
+/// The client's window opens by what the destination has taken.
+#[derive(Debug)]
+pub(super) struct StreamUpload {
+    /// The head, and later the framing.
+    pub(super) outbound: Outbound,
+    /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
+    frames: Vec<Bytes>,
+    /// The framing behind that.
+    end: &'static [u8],
+    is_chunked: bool,
+    /// The client has sent all, and it was read.
+    has_all: bool,
+    /// Content that is still to come, if its length was told.
+    left: Option<u64>,
+    /// What the request may still have.
+    limits: Allowed,
+}
+
+impl StreamUpload {
+    /// Of a request that begins with `head`, and has a body unless `has_body` says otherwise.
+    pub(super) fn new(head: Vec<u8>, framing: Framing, has_body: bool, limits: Allowed) -> Self {
+        let left = match framing {
+            Framing::Length(length) => Some(length),
+            _ => None,
+        };
+        Self {
+            outbound: Outbound::new(head),
+            frames: Vec::new(),
+            end: b"",
+            is_chunked: framing == Framing::Chunked,
+            left,
+            has_all: !has_body || left == Some(0),
+            limits,
+        }
+    }
+
+    /// Keeps the request, which may be sent a second time, if it has no body.
+    pub(super) fn keep(&mut self) {
+        if self.has_all && self.frames.is_empty() {
+            self.outbound.keep();
+        }
+    }
+
+    /// Sends no more, though there may be more, for which the client has the connection's window back.
+    pub(super) fn stop(&mut self, body: &mut Option<RecvStream>) {
+        self.release(body);
+        *body = None;
+        self.frames = Vec::new();
+        self.outbound.end();
+    }
+
+    /// Lets go of what was read; returns how much that is.
+    fn release(&mut self, body: &mut Option<RecvStream>) -> usize {
+        if self.frames.is_empty() {
+            return 0;
+        }
+        let content = self.frames.drain(..).map(|frame| frame.len()).sum();
+        if let Some(body) = body {
+            // It only fails for more than was received.
+            let _ = body.flow_control().release_capacity(content);
+        }
+        content
+    }
+
+    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
+    pub(super) fn poll<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut Option<RecvStream>,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>> {
+        if !self.outbound.has_begun() && self.frames.is_empty() && !self.has_all {
+            // What has come of the body leaves with the head.
+            if let Poll::Ready(read) = self.poll_read(cx, body) {
+                read?;
+            }
+        }
+        loop {
+            if self.outbound.front.len() + self.frames.len() + self.end.len() > 0 {
+                ready!(self.poll_write(cx, body, destination, has_news))?;
+            }
+            if self.has_all {
+                self.frames = Vec::new();
+                self.outbound.end();
+                *body = None;
+                return Poll::Ready(Ok(()));
+            }
+            self.outbound.wait_for_client();
+            ready!(self.poll_read(cx, body))?;
+            *has_news = true;
+        }
+    }
+
+    fn poll_write<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut Option<RecvStream>,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>> {
+        let outbound = &mut self.outbound;
+        let polled = match self.frames.len() {
+            0 => outbound.poll_write(cx, [&[], self.end], destination, has_news),
+            _ => {
+                let mut parts = [b"".as_slice(); FRAMES + 2];
+                for (part, frame) in parts[1..].iter_mut().zip(&self.frames) {
+                    *part = frame;
+                }
+                parts[FRAMES + 1] = self.end;
+                outbound.poll_write(cx, parts, destination, has_news)
+            }
+        };
+        ready!(polled)?;
+        self.end = b"";
+        self.outbound.sent += self.release(body) as u64;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what has come of the body; ready when there is something, be it the end.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut Option<RecvStream>,
+    ) -> Poll<Result<(), Broken>> {
+        let Some(body) = body else {
+            self.has_all = true;
+            return Poll::Ready(Ok(()));
+        };
+        let mut content = 0;
+        let mut has_ended = false;
+        while self.frames.len() < FRAMES && !self.has_all {
+            match body.poll_data(cx) {
+                Poll::Ready(Some(Ok(data))) => {
+                    self.has_all = body.is_end_stream();
+                    if !data.is_empty() {
+                        content += data.len() as u64;
+                        if self.frames.is_empty() {
+                            self.frames.reserve_exact(FRAMES);
+                        }
+                        self.frames.push(data);
+                    }
+                }
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
+                Poll::Ready(None) => {
+                    has_ended = true;
+                    break;
+                }
+                Poll::Pending if self.frames.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        self.outbound.received += content;
+        let Some(rest) = self.limits.content.checked_sub(content) else {
+            return Poll::Ready(Err(refused(StatusCode::PAYLOAD_TOO_LARGE)));
+        };
+        self.limits.content = rest;
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(content);
+            // What the destination waits for is complete. The end of the stream may take its time.
+            self.has_all |= *left == 0;
+        }
+        self.outbound.arrived(content);
+        if let Some(size) = NonZeroU64::new(content) {
+            self.frame(size);
+        } else if has_ended {
+            let trailers = ready!(body.poll_trailers(cx)).map_err(|_| broken())?;
+            let count = trailers.as_ref().map_or(0, HeaderMap::len);
+            if count > self.limits.trailers {
+                let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                return Poll::Ready(Err(refused(status)));
+            }
+            self.has_all = true;
+            self.end_body(trailers);
+        } else if self.has_all {
+            self.end_body(None);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Frames so much content, which is one chunk however many frames it came in.
+    fn frame(&mut self, size: NonZeroU64) {
+        if self.is_chunked {
+            let head = ChunkHead::new(size);
+            self.outbound.front.extend_from_slice(head.as_bytes());
+            self.end = match self.has_all {
+                true => CHUNK_AND_BODY_END,
+                false => CHUNK_END,
+            };
+        }
+    }
+
+    /// A body whose length was told has no trailers (RFC 9110 section 6.5).
+    fn end_body(&mut self, trailers: Option<HeaderMap>) {
+        if !self.is_chunked {
+            return;
+        }
+        let Some(mut trailers) = trailers else {
+            self.end = LAST_CHUNK;
+            return;
+        };
+        strip_trailers(&mut trailers);
+        self.outbound.front.extend_from_slice(b"0\r\n");
+        for (name, value) in &trailers {
+            write_field(name, value.as_bytes(), &mut self.outbound.front);
+        }
+        self.end = CHUNK_END;
+    }
+}
+
+fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The client has reset the stream, or gone.
+fn broken() -> Broken {
+    refused(StatusCode::BAD_REQUEST)
+}
+
+fn refused(status: StatusCode) -> Broken {
+    Broken::Client {
+        status,
+        is_malformed: false,
+    }
+}

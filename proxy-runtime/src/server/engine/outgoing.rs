@@ -1,0 +1,371 @@
+//! The head of a request as a destination gets it.
+
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Destination, Route};
+
+use super::readdress::{host_of, names_destination};
+use crate::connection::ConnectionInfo;
+use crate::head::HeadEdits;
+use crate::http1::{
+    Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
+    OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
+};
+use crate::transform::{
+    Changed, HeadPlan, HostRule, Invalid, Parts, RequestOperation, elsewhere, known,
+};
+
+/// A request's head, and what is made of it for one destination.
+#[derive(Clone, Copy)]
+pub(super) struct Outgoing<'a> {
+    pub(super) buffer: &'a [u8],
+    pub(super) request: &'a RawRequest,
+    pub(super) table: &'a HeadTable,
+    pub(super) view: &'a RequestView<'a>,
+    pub(super) route: &'a Route,
+    pub(super) plan: &'a HeadPlan,
+    /// What filters changed, which comes before what the route says.
+    pub(super) edits: Option<&'a HeadEdits>,
+    pub(super) destination: &'a Destination,
+    /// The client's address, without port.
+    pub(super) remote: Option<FieldValue<'a>>,
+    pub(super) connection: ConnectionInfo,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Appends the head to `out`.
+    #[inline]
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        if self.plan.rewrites_target || self.destination.address().path() != "/" {
+            return self.write_elsewhere(out);
+        }
+        if let Some(edits) = self.edits {
+            return self.write_edited(edits, out);
+        }
+        self.write_to(None, out);
+        Ok(())
+    }
+
+    /// The same, as filters changed it.
+    #[cold]
+    fn write_edited(&self, edits: &HeadEdits, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        if edits.path().is_none() && edits.query().is_none() {
+            self.write_to(None, out);
+            return Ok(());
+        }
+        let (path, query) = self.target();
+        let target = OutgoingTarget::new(path.as_bytes(), query.map(str::as_bytes));
+        self.write_to(Some(target.ok_or(Invalid)?), out);
+        Ok(())
+    }
+
+    /// Path and query, as filters left them.
+    fn target(&self) -> (&str, Option<&str>) {
+        let path = self.edits.and_then(HeadEdits::path);
+        let query = self.edits.and_then(HeadEdits::query);
+        (
+            path.unwrap_or_else(|| self.view.path()),
+            query.unwrap_or_else(|| self.view.query()),
+        )
+    }
+
+    /// The same, with another path or query.
+    #[cold]
+    fn write_elsewhere(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        let text = elsewhere(
+            self.plan,
+            self.route,
+            self.destination,
+            self.view,
+            self.target(),
+        );
+        let (path, query) = match text.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (&*text, None),
+        };
+        let elsewhere = OutgoingTarget::new(path.as_bytes(), query).ok_or(Invalid)?;
+        self.write_to(Some(elsewhere), out);
+        Ok(())
+    }
+
+    #[inline]
+    fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+        if let (None, Some(removed)) = (self.edits, self.plan.request_removed)
+            && !self.plan.may_be_imitated(self.table.classes())
+            && !self.table.has_crumbs(self.buffer)
+        {
+            let changes = RouteChanges {
+                outgoing: self,
+                removed,
+            };
+            let (request, table) = (self.request, self.table);
+            let rewrite = self.rewrite(target, &[]);
+            write_changed_request(self.buffer, request, table, &rewrite, &changes, out);
+            return;
+        }
+        self.write_gathered(target, out);
+    }
+
+    /// The same, with all changes gathered before one is made.
+    #[cold]
+    fn write_gathered(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+        let joined = self.joined_cookie();
+        let cookie = joined.as_ref().map(|(name, value)| {
+            let value = FieldValue::checked(value);
+            FieldOperation::Set(name, value)
+        });
+        let changed = Changed {
+            route: self.route,
+            head: self.view,
+            classes: self.table.classes(),
+            connection: self.connection,
+            cookie,
+            edits: self.edits,
+        };
+        let fields = self.table.fields().iter();
+        let names = fields.map(|field| field.name().get(self.buffer));
+        let parts = self.parts();
+        let part = |part| parts.get(part);
+        let write = |operations: &[FieldOperation<'_>]| self.write_by(target, operations, out);
+        self.plan.for_request(&changed, names, part, write);
+    }
+
+    /// What stands in several lines of `Cookie`, as one: recipients do not agree on what several mean.
+    fn joined_cookie(&self) -> Option<(FieldName, Vec<u8>)> {
+        const COOKIE: &str = "Cookie";
+        let is_copied = self.plan.request_copy.copied().has_name(COOKIE.as_bytes());
+        if !is_copied || !self.table.has_crumbs(self.buffer) {
+            return None;
+        }
+        let mut values: Vec<&[u8]> = Vec::new();
+        for field in self.table.fields() {
+            let name = field.name().get(self.buffer);
+            if name.eq_ignore_ascii_case(COOKIE.as_bytes()) {
+                values.push(field.value().get(self.buffer));
+            }
+        }
+        Some((FieldName::new(COOKIE)?, values.join(&b"; "[..])))
+    }
+
+    fn write_by(
+        &self,
+        target: Option<OutgoingTarget<'_>>,
+        operations: &[FieldOperation<'_>],
+        out: &mut Vec<u8>,
+    ) {
+        let rewrite = self.rewrite(target, operations);
+        write_request(self.buffer, self.request, self.table, &rewrite, out);
+    }
+
+    #[inline]
+    fn rewrite<'r>(
+        &'r self,
+        target: Option<OutgoingTarget<'r>>,
+        operations: &'r [FieldOperation<'r>],
+    ) -> RequestRewrite<'r> {
+        RequestRewrite {
+            target,
+            host: self.host(),
+            copied: self.plan.request_copy.copied(),
+            operations,
+            accepts_trailers: self.plan.tells_of_trailers(false) && self.accepts_trailers(),
+            last: self.plan.loop_line(),
+            ..RequestRewrite::default()
+        }
+    }
+
+    /// Whether the client says `TE: trailers`.
+    #[cold]
+    fn accepts_trailers(&self) -> bool {
+        let lines = self.table.fields().iter();
+        let mut lines = lines.filter(|field| field.class() == FieldClass::Te);
+        lines.any(|line| {
+            let mut codings = line.value().get(self.buffer).split(|byte| *byte == b',');
+            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        })
+    }
+
+    /// `None`: the client's.
+    #[inline]
+    fn host(&self) -> Option<FieldValue<'a>> {
+        let has_authority = !self.request.authority().is_empty();
+        if names_destination(self.plan, self.edits, has_authority) {
+            return Some(known(host_of(self.destination)));
+        }
+        match &self.plan.host {
+            HostRule::Fixed(value) => Some(known(value)),
+            _ => self.edits.and_then(HeadEdits::host).map(known),
+        }
+    }
+
+    /// Where the request came from.
+    #[inline]
+    fn parts(&self) -> Parts<'a> {
+        let has_authority = !self.request.authority().is_empty();
+        Parts {
+            remote: self.remote,
+            authority: has_authority.then(|| self.request.authority_value(self.buffer)),
+            is_https: self.view.is_https(),
+        }
+    }
+}
+
+/// What the route changes of a request's fields, one after the other.
+struct RouteChanges<'o> {
+    outgoing: &'o Outgoing<'o>,
+    /// The classes of names whose lines are left out.
+    removed: ClassSet,
+}
+
+impl Changes for RouteChanges<'_> {
+    #[inline]
+    fn classes(&self) -> ClassSet {
+        self.removed
+    }
+
+    fn leaves_out(&self, buffer: &[u8], field: &Field) -> bool {
+        let operations = self.outgoing.plan.request.iter();
+        let mut names = operations.filter_map(RequestOperation::removed);
+        names.any(|name| name.is_of(buffer, field))
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        let parts = self.outgoing.parts();
+        for operation in &self.outgoing.plan.request {
+            match operation {
+                RequestOperation::Remove(_) => {}
+                RequestOperation::Write(name, value, _) => name.write_line(known(value), out),
+                RequestOperation::Tell(name, part, _) => {
+                    if let Some(value) = parts.get(*part) {
+                        name.write_line(value, out);
+                    }
+                }
+                // Plans that compute values gather their changes.
+                RequestOperation::Computed(..) | RequestOperation::ComputedOrRemoved(..) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixtures::snapshot;
+    use crate::http1::{HeadLimits, Status, parse_request};
+
+    /// Transforms of which most can be made one by one; each is an object of a route's `Transforms`.
+    fn transforms() -> impl Strategy<Value = Vec<String>> {
+        let name = prop::sample::select(vec!["X-A", "X-B", "Cookie", "X-Forwarded-For"]);
+        let header = (name.clone(), prop::sample::select(vec!["Set", "Append"]));
+        let header =
+            header.prop_map(|(name, how)| format!(r#"{{"RequestHeader":"{name}","{how}":"new"}}"#));
+        let value = name.clone();
+        let value = value
+            .prop_map(|name| format!(r#"{{"RequestHeaderRouteValue":"{name}","Set":"rest"}}"#));
+        let removal = name.prop_map(|name| format!(r#"{{"RequestHeaderRemove":"{name}"}}"#));
+        let forwarded = prop::sample::select(vec!["Off", "Set", "Append", "Remove"]);
+        let forwarded = forwarded.prop_map(|how| format!(r#"{{"X-Forwarded":"{how}"}}"#));
+        prop::collection::vec(prop_oneof![header, value, removal, forwarded], 0..4)
+    }
+
+    fn fields() -> impl Strategy<Value = Vec<&'static str>> {
+        let field = prop::sample::select(vec![
+            "X-A: 1\r\n",
+            "x-a: 2\r\n",
+            "x_a: imitated\r\n",
+            "X-B: 3\r\n",
+            "X-C: 4\r\n",
+            "Cookie: a\r\n",
+            "cookie: b\r\n",
+            "Connection: x-c\r\n",
+            "X-Forwarded-For: 6.6.6.6\r\n",
+            "X-Forwarded-Prefix: /p\r\n",
+        ]);
+        prop::collection::vec(field, 0..6)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Changes that are made while a head is written make the same head as changes that are gathered first.
+        #[test]
+        fn one_by_one_is_the_same_as_gathered(
+            transforms in transforms(),
+            fields in fields(),
+            has_remote: bool,
+        ) {
+            let snapshot = snapshot(&format!(
+                r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}},"Transforms":[{}]}}}},
+                "Clusters":{{"c":{{"Destinations":{{"d":{{"Address":"http://127.0.0.1:1/"}}}}}}}}}}"#,
+                transforms.join(","),
+            ));
+            let route = &snapshot.routes()[0];
+            let plan = HeadPlan::of(route, None).expect("all of it can be done on bytes");
+            let buffer = format!("GET /a HTTP/1.1\r\nHost: h\r\n{}\r\n", fields.concat());
+            let buffer = buffer.as_bytes();
+            let mut table = HeadTable::new();
+            let parsed = parse_request(buffer, &HeadLimits::default(), &mut table);
+            let Ok(Status::Complete(request)) = parsed else {
+                panic!("{parsed:?}");
+            };
+            let outgoing = Outgoing {
+                buffer,
+                request: &request,
+                table: &table,
+                view: &RequestView::new(buffer, &request, &table, false),
+                route,
+                plan: &plan,
+                edits: None,
+                destination: &snapshot.clusters()[0].destinations()[0],
+                remote: has_remote.then_some(FieldValue::from_static("192.0.2.1")),
+                connection: ConnectionInfo::default(),
+            };
+            let (mut written, mut gathered) = (Vec::new(), Vec::new());
+            outgoing.write(&mut written).expect("it is valid");
+            outgoing.write_gathered(None, &mut gathered);
+            prop_assert_eq!(
+                written.escape_ascii().to_string(),
+                gathered.escape_ascii().to_string()
+            );
+        }
+    }
+
+    #[test]
+    fn what_takes_back_an_earlier_change_is_gathered() {
+        for (transforms, is_one_by_one) in [
+            ("", true),
+            (
+                r#"{"RequestHeader":"A","Append":"1"},{"RequestHeader":"B","Set":"2"}"#,
+                true,
+            ),
+            (
+                r#"{"RequestHeaderRemove":"A"},{"RequestHeader":"a","Set":"2"}"#,
+                true,
+            ),
+            (
+                r#"{"RequestHeader":"A","Append":"1"},{"RequestHeader":"a","Append":"2"}"#,
+                true,
+            ),
+            (
+                r#"{"RequestHeader":"A","Append":"1"},{"RequestHeader":"a","Set":"2"}"#,
+                false,
+            ),
+            (
+                r#"{"RequestHeader":"A","Set":"1"},{"RequestHeaderRemove":"a"}"#,
+                false,
+            ),
+        ] {
+            let snapshot = snapshot(&format!(
+                r#"{{"Routes":{{"r":{{"Match":{{"Path":"/{{**rest}}"}},"Transforms":[{transforms}]}}}}}}"#
+            ));
+            let plan = HeadPlan::of(&snapshot.routes()[0], None).unwrap();
+            assert_eq!(
+                plan.request_removed.is_some(),
+                is_one_by_one,
+                "{transforms}"
+            );
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A head that was written for one destination, made over for another: of what the client sent there may be nothing left.
+
+use http::HeaderValue;
+use proxy_model::compiled::Destination;
+
+use crate::head::HeadEdits;
+use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
+use crate::transform::{HeadPlan, HostRule};
+
+/// A head as it was sent to a destination.
+pub(super) struct SentHead<'a> {
+    text: &'a [u8],
+    request: RawRequest,
+    table: HeadTable,
+    is_https: bool,
+}
+
+impl<'a> SentHead<'a> {
+    /// Reads the head of a client's request, which came over TLS if it `is_https`.
+    #[cold]
+    pub(super) fn read(text: &'a [u8], is_https: bool) -> Option<Self> {
+        let limits = HeadLimits::default()
+            .with_bytes(text.len())
+            .with_request_line(text.len())
+            .with_fields(usize::MAX);
+        let mut table = HeadTable::new();
+        match parse_request(text, &limits, &mut table) {
+            Ok(Status::Complete(request)) => Some(Self {
+                text,
+                request,
+                table,
+                is_https,
+            }),
+            _ => None,
+        }
+    }
+
+    /// What is shown of it to who picks a destination.
+    pub(super) fn view(&self) -> RequestView<'_> {
+        RequestView::new(self.text, &self.request, &self.table, self.is_https)
+    }
+}
+
+/// Whether the `Host` that a destination gets names the destination, given whether the client named an authority.
+#[inline]
+pub(super) fn names_destination(
+    plan: &HeadPlan,
+    edits: Option<&HeadEdits>,
+    has_authority: bool,
+) -> bool {
+    match &plan.host {
+        HostRule::Fixed(_) => false,
+        HostRule::Restored => true,
+        HostRule::Original if has_authority => false,
+        HostRule::Original | HostRule::Destination => edits.and_then(HeadEdits::host).is_none(),
+    }
+}
+
+/// The `Host` that names a destination.
+#[inline]
+pub(super) fn host_of(destination: &Destination) -> &HeaderValue {
+    let own = destination.host();
+    own.unwrap_or_else(|| destination.address().authority())
+}
+
+/// Changes what depends on the destination: `Host`, if that names it, and the path that its address begins with. Of what was taken off a
+/// path and left nothing, it is forgotten that there was no `/`.
+#[cold]
+pub(super) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination, names_it: bool) {
+    const HOST: &[u8] = b"\r\nHost: ";
+    let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|there| there == what);
+    let Some(line) = find(head, b"\r\n") else {
+        return;
+    };
+    // The later one first, so that the place of the other stays what it is.
+    if names_it && head[line..].starts_with(HOST) {
+        let begin = line + HOST.len();
+        let length = find(&head[begin..], b"\r\n").unwrap_or(0);
+        let host = host_of(to).as_bytes().iter().copied();
+        head.splice(begin..begin + length, host);
+    }
+    let (before, after) = (from.address().base_path(), to.address().base_path());
+    if before == after {
+        return;
+    }
+    let target = find(head, b" ").map_or(0, |space| space + 1);
+    if head[target..].starts_with(before.as_bytes()) {
+        // `OPTIONS *`, as below any path.
+        let slash = match head[target] {
+            b'*' => "/",
+            _ => "",
+        };
+        head.splice(
+            target..target + before.len(),
+            after.bytes().chain(slash.bytes()),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy_model::RequestHead;
+
+    use super::*;
+    use crate::fixtures::snapshot;
+    use crate::server::engine::outgoing::Outgoing;
+
+    #[test]
+    fn it_is_the_head_that_would_have_been_written() {
+        let addresses = [
+            r#""Address":"http://127.0.0.1:1/""#,
+            r#""Address":"http://one.example/""#,
+            r#""Address":"http://one.example/base/""#,
+            r#""Address":"http://two.example:8080/another/base/""#,
+            r#""Address":"http://two.example/base/","Host":"own.example""#,
+        ];
+        let destinations = addresses
+            .iter()
+            .enumerate()
+            .map(|(number, address)| format!(r#""d{number}":{{{address}}}"#))
+            .collect::<Vec<_>>()
+            .join(",");
+        for transforms in [
+            "",
+            r#"{"RequestHeaderOriginalHost":"true"}"#,
+            r#"{"RequestHeader":"Host","Set":"fixed.example"}"#,
+            r#"{"PathRemovePrefix":"/a"},{"RequestHeader":"X-Long","Set":"x"}"#,
+            r#"{"PathSet":"/base/base"}"#,
+        ] {
+            let snapshot = snapshot(&format!(
+                r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}},"Transforms":[{transforms}]}}}},
+                "Clusters":{{"c":{{"Destinations":{{{destinations}}}}}}}}}"#
+            ));
+            let route = &snapshot.routes()[0];
+            let plan = HeadPlan::of(route, None).expect("all of it can be done on bytes");
+            let destinations = snapshot.clusters()[0].destinations();
+            for start in [
+                "GET /a/b?q=/base/ HTTP/1.1",
+                "GET /a HTTP/1.1",
+                "GET / HTTP/1.1",
+            ] {
+                let buffer = format!("{start}\r\nHost: client.example\r\nX-Long: a\r\n\r\n");
+                let buffer = buffer.as_bytes();
+                let mut table = HeadTable::new();
+                let parsed = parse_request(buffer, &HeadLimits::default(), &mut table);
+                let Ok(Status::Complete(request)) = parsed else {
+                    panic!("{parsed:?}");
+                };
+                let view = RequestView::new(buffer, &request, &table, false);
+                let write = |destination| {
+                    let outgoing = Outgoing {
+                        buffer,
+                        request: &request,
+                        table: &table,
+                        view: &view,
+                        route,
+                        plan: &plan,
+                        edits: None,
+                        destination,
+                        remote: None,
+                        connection: crate::connection::ConnectionInfo::default(),
+                    };
+                    let mut head = Vec::new();
+                    outgoing.write(&mut head).expect("it is valid");
+                    head
+                };
+                for (from, to) in destinations
+                    .iter()
+                    .flat_map(|from| destinations.iter().map(move |to| (from, to)))
+                {
+                    let mut head = write(from);
+                    let read = SentHead::read(&head, true).expect("it is a head");
+                    assert!(read.view().is_https());
+                    readdress(&mut head, from, to, names_destination(&plan, None, true));
+                    assert_eq!(
+                        head.escape_ascii().to_string(),
+                        write(to).escape_ascii().to_string(),
+                        "{transforms} {start} from {} to {}",
+                        from.address(),
+                        to.address()
+                    );
+                }
+            }
+        }
+    }
+}

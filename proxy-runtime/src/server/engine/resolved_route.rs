@@ -1,0 +1,167 @@
+//! Where a request on the raw lane goes, whatever version of HTTP its client speaks.
+
+use std::net::SocketAddr;
+
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Cluster, Route, RouteIndex};
+#[cfg(feature = "http2")]
+use proxy_model::matching::Lookup;
+use tokio::time::Instant;
+
+use super::Engine;
+use super::tally::Tally;
+use crate::cluster::{ClusterState, Picked};
+use crate::error::ForwardError;
+use crate::exchange::{Place, body_limit, pick};
+use crate::filter::Filters;
+use crate::live::DestinationState;
+use crate::progress::UptakeLimit;
+use crate::progress::{Deadlines, after};
+use crate::response::ExchangeInfo;
+use crate::server::DataRate;
+use crate::server::connection::Uptake;
+use crate::state::{Generation, RouteState};
+use crate::transform::HeadPlan;
+use crate::upstream::{Lease, Protocols};
+
+/// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
+#[derive(Clone, Copy)]
+pub(super) struct ResolvedRoute<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) route: &'a Route,
+    pub(super) route_state: &'a RouteState,
+    pub(super) plan: &'a HeadPlan,
+    pub(super) cluster: &'a Cluster,
+    pub(super) state: &'a ClusterState,
+}
+
+impl<'a> ResolvedRoute<'a> {
+    /// `None` if the request is one for the typed lane.
+    #[cfg(feature = "http2")]
+    #[inline]
+    pub(super) fn find<H: RequestHead>(
+        engine: &'a Engine,
+        generation: &'a Generation,
+        head: &H,
+    ) -> Option<Self> {
+        match generation.find_route(head) {
+            Lookup::Matched(index) => Self::of_route(engine, generation, index, head),
+            _ => None,
+        }
+    }
+
+    /// The same where the route is known.
+    #[inline]
+    pub(super) fn of_route<H: RequestHead>(
+        engine: &'a Engine,
+        generation: &'a Generation,
+        index: RouteIndex,
+        head: &H,
+    ) -> Option<Self> {
+        let snapshot = generation.snapshot();
+        let route = snapshot.route_at(index);
+        let route_state = generation.route(index);
+        let plan = route_state.plan()?;
+        if route_state.refusal().is_some() {
+            return None;
+        }
+        let random = engine.service().shared().random();
+        let cluster = route_state.choose(route, head, random).ok()?;
+        let state = generation.cluster(cluster);
+        state.speaks_http1().then_some(Self {
+            engine,
+            route,
+            route_state,
+            plan,
+            cluster: snapshot.cluster_at(cluster),
+            state,
+        })
+    }
+
+    /// The most content that a request may have: [`body_limit`], and never more than the `server` allows.
+    #[inline]
+    pub(super) fn allowed(&self, server: Option<u64>) -> u64 {
+        let most = body_limit(
+            self.engine.service().shared().max_request_body(),
+            self.route,
+        );
+        most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
+    }
+
+    /// The filters of the route.
+    #[inline]
+    pub(super) fn filters(&self) -> Option<&'a Filters> {
+        self.route_state.extensions()?.filters()
+    }
+
+    #[inline]
+    pub(super) fn destination(&self, picked: &Picked) -> &'a DestinationState {
+        self.state.destination(picked.index)
+    }
+
+    /// When the response must have begun.
+    #[inline]
+    pub(super) fn head_due(&self, tally: &Tally<'_>) -> Option<Instant> {
+        let timeout = self.route.timeout();
+        timeout.map(|wait| after(tally.started(), wait))
+    }
+
+    /// How long its exchange may take, whose response must have begun by `head`.
+    #[inline]
+    pub(super) fn deadlines(&self, head: Option<Instant>) -> Deadlines {
+        Deadlines {
+            head,
+            activity: self.cluster.upstream().activity_timeout(),
+        }
+    }
+
+    /// The clock of a client that does not take what the proxy says itself, where no rate is asked of it.
+    #[cold]
+    pub(super) fn uptake(&self, rate: Option<DataRate>) -> Option<Uptake> {
+        let timeout = self.cluster.upstream().activity_timeout();
+        let limit = UptakeLimit::new(timeout);
+        rate.is_none().then(|| Uptake::new(limit))
+    }
+
+    #[inline]
+    pub(super) fn pick<H: RequestHead>(&self, head: &H) -> Result<Picked, ForwardError> {
+        pick(self.state, self.cluster, head)
+    }
+
+    /// What it takes to get a connection for a request, which may be one that cannot be repeated, and whose response must have begun
+    /// when it is `due`.
+    #[inline]
+    pub(super) fn place(&self, is_careful: bool, due: Option<Instant>) -> Place<'a> {
+        Place {
+            cluster: self.cluster,
+            state: self.state,
+            pool: self.engine.service().pool(),
+            switch: None,
+            is_careful,
+            due,
+        }
+    }
+
+    /// An idle connection to a destination.
+    #[inline]
+    pub(super) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
+        let wanted = place.wanted_in(picked.index, Protocols::Http1);
+        place.pool.ready(&wanted, now)
+    }
+
+    /// What there is to say of a request, for logs.
+    #[cold]
+    pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
+        ExchangeInfo {
+            route: Some(self.route.id().clone()),
+            cluster: Some(self.cluster.id().clone()),
+            destination: tally
+                .destination()
+                .map(|destination| destination.id().clone()),
+            upstream,
+            error: None,
+            time_to_head: upstream.map(|_| tally.waited()),
+            uptake: None,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A client and a destination over memory, and a server between them.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use proxy_model::Snapshot;
+use proxy_model::compiled::ClusterIndex;
+use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+use tokio::task::LocalSet;
+use tower_layer::layer_fn;
+use tower_service::Service;
+
+use crate::filter::{Filter, FilterContext, Flow, RequestEdit, ResponseEdit};
+use crate::fixtures::config;
+use crate::layer::RouteService;
+use crate::response::ProxyBody;
+use crate::server::AccessLogSink;
+use crate::server::Limits;
+use crate::server::connection::RequestBody;
+use crate::server::connection::{Served, Transport, serve_cleartext};
+use crate::server::metrics::ServerMetrics;
+use crate::server::shared::WorkerShared;
+use crate::upstream::{Lease, Protocols, Scripted, Wanted};
+use crate::{ConnectionInfo, Proxy, ProxyService};
+
+/// How long a destination may be silent, in seconds.
+pub(super) const ACTIVITY_TIMEOUT: u64 = 10;
+
+/// A proxy for the destination at `url`, to which there may be one connection: that one goes on over `transport`, and is
+/// held until it is given back.
+pub(super) async fn connected(
+    url: &str,
+    transport: impl Scripted + 'static,
+) -> (ProxyService, Lease) {
+    connected_with(url, "", transport).await
+}
+
+/// The same for a route with these settings, among which may be the layer `pass`, and the filter `breaks`, which fails at responses.
+pub(super) async fn connected_with(
+    url: &str,
+    settings: &str,
+    transport: impl Scripted + 'static,
+) -> (ProxyService, Lease) {
+    let config = config(&format!(
+        r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}{settings}}}}},
+            "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":1}},
+                "HttpRequest":{{"ActivityTimeout":"00:00:{ACTIVITY_TIMEOUT}"}},
+                "Destinations":{{"d":{{"Address":"{url}"}}}}}}}}}}"#
+    ));
+    let builder = Proxy::builder()
+        .layer("pass", layer_fn(|rest: RouteService| rest))
+        .filter("breaks", Breaks);
+    let (snapshot, _) = Snapshot::compile(config, &builder.compile_options()).unwrap();
+    let (proxy, _) = builder.snapshot(Arc::new(snapshot)).build().unwrap();
+    let service = proxy.service();
+    let generation = service.shared().load_full();
+    let state = generation.cluster(ClusterIndex(0));
+    let wanted = Wanted {
+        destination: &state.destinations()[0],
+        upstream: generation.snapshot().clusters()[0].upstream(),
+        client: state.client(),
+        protocols: Protocols::Http1,
+        fresh: false,
+        careful: false,
+    };
+    let mut lease = service.pool().acquire(wanted).await.unwrap();
+    lease.raw().unwrap().io.replace(transport);
+    (service, lease)
+}
+
+struct Breaks;
+
+impl Filter for Breaks {
+    fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
+        Flow::Continue
+    }
+
+    fn on_response(&self, head: &mut ResponseEdit<'_>, _: &FilterContext<'_>) {
+        assert_ne!(head.status(), 200, "as the test wants");
+    }
+}
+
+/// The proxy's service in disguise: the server does not know what it serves, so that all goes over `http` types.
+#[derive(Clone)]
+pub(super) struct Disguised(pub(super) ProxyService);
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, Infallible>>>>;
+
+impl Service<Request<RequestBody>> for Disguised {
+    type Response = Response<ProxyBody>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Answer {
+        Box::pin(self.0.call(request))
+    }
+}
+
+/// The client's end of a connection that takes `capacity` bytes before they are read.
+pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
+    serve_with(service, capacity, Limits::default())
+}
+
+/// The same for a server with limits of its own.
+pub(super) fn serve_with(service: ProxyService, capacity: usize, limits: Limits) -> DuplexStream {
+    let (near, far) = duplex(capacity);
+    serve_by(far, service, worker(limits, None).0);
+    near
+}
+
+/// Serves a client that is there already.
+pub(super) fn serve_over(client: impl Transport, service: ProxyService) {
+    serve_by(client, service, worker(Limits::default(), None).0);
+}
+
+/// The client's end of a connection whose requests are forwarded over `http` types.
+pub(super) fn serve_disguised(service: ProxyService, capacity: usize) -> DuplexStream {
+    serve_disguised_with(service, capacity, Limits::default())
+}
+
+/// The same for a server with limits of its own.
+pub(super) fn serve_disguised_with(
+    service: ProxyService,
+    capacity: usize,
+    limits: Limits,
+) -> DuplexStream {
+    let (near, far) = duplex(capacity);
+    serve_by(far, Disguised(service), worker(limits, None).0);
+    near
+}
+
+/// A worker without a thread, and what it counts.
+pub(super) fn worker(
+    limits: Limits,
+    log: Option<Arc<dyn AccessLogSink>>,
+) -> (Arc<WorkerShared>, ServerMetrics) {
+    let metrics = ServerMetrics::new(1);
+    let worker = WorkerShared::new(limits, 100, metrics.worker(0).clone(), log);
+    (Arc::new(worker), metrics)
+}
+
+/// Serves a client by a worker.
+pub(super) fn serve_by<S>(client: impl Transport, service: S, worker: Arc<WorkerShared>)
+where
+    S: Service<Request<RequestBody>, Response = Response<ProxyBody>, Error = Infallible>
+        + Clone
+        + 'static,
+{
+    tokio::task::spawn_local(serve_cleartext(
+        client,
+        ConnectionInfo::new(([192, 0, 2, 7], 4711).into()),
+        Rc::new(Served::new(service)),
+        worker.enter(),
+        worker,
+    ));
+}
+
+/// What comes, up to `end`.
+pub(super) async fn read_to(stream: &mut DuplexStream, end: &str) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(end.as_bytes()) {
+        let byte = stream.read_u8().await;
+        let text = String::from_utf8_lossy(&bytes);
+        bytes.push(byte.unwrap_or_else(|error| panic!("{error} after {text:?}")));
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+pub(super) async fn local<F: Future>(test: F) -> F::Output {
+    LocalSet::new().run_until(test).await
+}

@@ -1,0 +1,247 @@
+//! Names by the servers of DNS, without a thread for each look-up.
+//!
+//! A name is looked for as the C library does with `hosts: files dns` in `nsswitch.conf`: in the table of hosts, then by the servers
+//! and domains of `resolv.conf`. Both files are read again when they are older than some seconds.
+
+mod answer;
+mod ask;
+mod config;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
+use futures_util::future::{Either, select};
+use hickory_net::proto::rr::{Name, RecordType};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use self::answer::Answer;
+use self::ask::Servers;
+use self::config::Config;
+pub use self::options::DnsOptions;
+use super::{LookUp, Most, Outcome, hosts};
+
+/// Age of what was read from files, after which they are read again.
+const REREAD: Duration = Duration::from_secs(5);
+
+/// How long a look-up may take, over all servers and domains.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// How long the other family is waited for when one has answered: some servers never answer to AAAA.
+const OTHER_FAMILY: Duration = Duration::from_millis(500);
+
+/// The longest time that it is believed that a name has no address: many come late.
+const LONGEST_NEGATIVE: Duration = Duration::from_secs(30);
+
+/// The pause after a failure.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Asks the servers of DNS.
+pub(super) struct Dns {
+    options: Arc<DnsOptions>,
+    servers: Servers,
+    machine: ArcSwapOption<Machine>,
+    /// Held by who reads the files.
+    reading: Mutex<()>,
+}
+
+/// What the machine's files say.
+#[derive(Debug)]
+struct Machine {
+    config: Config,
+    hosts: String,
+    read: Instant,
+}
+
+impl Dns {
+    pub(super) fn new(options: DnsOptions) -> Self {
+        Self {
+            options: Arc::new(options),
+            servers: Servers::default(),
+            machine: ArcSwapOption::empty(),
+            reading: Mutex::new(()),
+        }
+    }
+
+    /// What the files say. While somebody reads them, others use what they said before.
+    async fn machine(&self) -> Arc<Machine> {
+        let current = self.machine.load_full();
+        if let Some(machine) = &current
+            && machine.read.elapsed() < REREAD
+        {
+            return Arc::clone(machine);
+        }
+        let _reading = match (self.reading.try_lock(), current) {
+            (Ok(reading), _) => reading,
+            (Err(_), Some(current)) => return current,
+            (Err(_), None) => self.reading.lock().await,
+        };
+        let before = self.machine.load_full();
+        if let Some(machine) = &before
+            && machine.read.elapsed() < REREAD
+        {
+            return Arc::clone(machine);
+        }
+        let options = Arc::clone(&self.options);
+        let files = move || (read(&options.resolv_conf), read(&options.hosts));
+        let read = tokio::task::spawn_blocking(files).await;
+        let (config, hosts) = read.unwrap_or_default();
+        let servers = &self.options.servers;
+        // A file that cannot be read just now says what it said before.
+        let config = match (config, &before) {
+            (None, Some(before)) => before.config.clone(),
+            (text, _) => Config::read(&text.unwrap_or_default(), servers),
+        };
+        let hosts = match (hosts, &before) {
+            (None, Some(before)) => before.hosts.clone(),
+            (text, _) => String::from_utf8_lossy(&text.unwrap_or_default()).into_owned(),
+        };
+        let machine = Arc::new(Machine {
+            config,
+            hosts,
+            read: Instant::now(),
+        });
+        self.machine.store(Some(Arc::clone(&machine)));
+        machine
+    }
+
+    async fn search(&self, name: &str) -> Outcome {
+        let machine = self.machine().await;
+        let found = machine.at_hand(name);
+        if !found.is_empty() {
+            return Outcome {
+                found: Ok(found),
+                lasts: Some(REREAD),
+            };
+        }
+        let config = &machine.config;
+        let mut ends = Answer::None("it is no name that DNS could know", PAUSE);
+        for candidate in config.candidates(name) {
+            match self.both_families(config, &candidate).await {
+                Answer::None(why, ttl) => {
+                    // What is unsure stays so.
+                    if let Answer::None(..) = ends {
+                        ends = Answer::None(why, ttl);
+                    }
+                }
+                // As the C library, which goes on: not every server knows of every domain.
+                failed @ Answer::Failed(_) => ends = failed,
+                end @ (Answer::Addresses(..) | Answer::Silent) => {
+                    ends = end;
+                    break;
+                }
+            }
+        }
+        self.outcome(ends)
+    }
+
+    async fn both_families(&self, config: &Config, name: &Name) -> Answer {
+        let v4 = pin!(self.servers.ask(config, name, RecordType::A));
+        if config.ipv4_only {
+            return v4.await;
+        }
+        let v6 = pin!(self.servers.ask(config, name, RecordType::AAAA));
+        match select(v4, v6).await {
+            Either::Left((first, rest)) => first.with(rest).await,
+            Either::Right((first, rest)) => first.with(rest).await,
+        }
+    }
+
+    fn outcome(&self, answer: Answer) -> Outcome {
+        let error = |kind, why| Err(io::Error::new(kind, why));
+        let (found, lasts) = match answer {
+            Answer::Addresses(addresses, ttl) => {
+                (Ok(preferred_first(addresses)), self.options.bounded(ttl))
+            }
+            Answer::None(why, ttl) => {
+                let lasts = ttl.clamp(PAUSE, LONGEST_NEGATIVE);
+                (error(io::ErrorKind::NotFound, why), lasts)
+            }
+            Answer::Failed(why) => (Err(why), PAUSE),
+            Answer::Silent => {
+                let why = "no name server answers";
+                (error(io::ErrorKind::TimedOut, why), PAUSE)
+            }
+        };
+        Outcome {
+            found,
+            lasts: Some(lasts),
+        }
+    }
+}
+
+impl Answer {
+    /// This answer of one family, with that of the other one.
+    async fn with(self, other: impl Future<Output = Self>) -> Self {
+        let other = match self {
+            Self::Addresses(..) => timeout(OTHER_FAMILY, other).await.ok(),
+            _ => Some(other.await),
+        };
+        self.joined(other)
+    }
+}
+
+#[async_trait]
+impl LookUp for Dns {
+    fn most(&self) -> Most {
+        Most {
+            known: 256,
+            new: 768,
+            hanging: 64,
+        }
+    }
+
+    fn can_be_stopped(&self) -> bool {
+        true
+    }
+
+    async fn at_hand(&self, name: &str) -> Vec<IpAddr> {
+        self.machine().await.at_hand(name)
+    }
+
+    async fn look_up(&self, name: &str) -> Outcome {
+        let found = timeout(LONGEST, self.search(name)).await;
+        found.unwrap_or_else(|_| self.outcome(Answer::Silent))
+    }
+}
+
+impl Machine {
+    /// The addresses that need no server: those of the table of hosts, and loopback for `localhost` (RFC 6761 section 6.3).
+    fn at_hand(&self, name: &str) -> Vec<IpAddr> {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let found = hosts::find_in(&self.hosts, name);
+        let is_local = name == "localhost" || name.ends_with(".localhost");
+        preferred_first(match found.is_empty() && is_local {
+            true => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            false => found,
+        })
+    }
+}
+
+/// `None` if it cannot be read.
+fn read(file: &Path) -> Option<Vec<u8>> {
+    std::fs::read(file).ok()
+}
+
+/// IPv6 first where there is a way to it (RFC 6724 section 6, rules 1 and 6).
+fn preferred_first(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+    let v6 = addresses.iter().find(|address| address.is_ipv6());
+    let is_preferred = v6.is_some_and(|address| has_way_to(*address));
+    addresses.sort_by_key(|address| address.is_ipv6() != is_preferred);
+    addresses
+}
+
+/// Whether the machine has an address and a route for it. Nothing is sent.
+fn has_way_to(address: IpAddr) -> bool {
+    let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
+    UdpSocket::bind(any).is_ok_and(|socket| socket.connect((address, 53)).is_ok())
+}

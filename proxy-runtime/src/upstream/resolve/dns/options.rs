@@ -1,0 +1,66 @@
+//! How the servers of DNS are asked.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How the servers of DNS are asked for the names of destinations. By default as the machine's own programs ask them: by its
+/// `resolv.conf` and its table of hosts, both of which are followed.
+///
+/// No look-up has a thread of its own, and what was found is kept for its time to live.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DnsOptions {
+    /// The servers, instead of those of `resolv.conf`. Default: none.
+    pub servers: Vec<SocketAddr>,
+    /// The file that names servers, domains to search and options. Default: `/etc/resolv.conf`.
+    pub resolv_conf: PathBuf,
+    /// The table of names that need no server. Default: `/etc/hosts`.
+    pub hosts: PathBuf,
+    /// The shortest time that addresses are kept. Default: 1 s.
+    pub min_ttl: Duration,
+    /// The longest time that addresses are kept, whatever their time to live. Default: 1 h.
+    pub max_ttl: Duration,
+}
+
+impl Default for DnsOptions {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            resolv_conf: PathBuf::from("/etc/resolv.conf"),
+            hosts: PathBuf::from("/etc/hosts"),
+            min_ttl: Duration::from_secs(1),
+            max_ttl: Duration::from_secs(3600),
+        }
+    }
+}
+
+impl DnsOptions {
+    /// Sets the servers, instead of those of `resolv.conf`.
+    #[must_use]
+    pub fn with_servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.servers = servers.into_iter().collect();
+        self
+    }
+
+    /// Sets where `resolv.conf` and the table of hosts are.
+    #[must_use]
+    pub fn with_files(mut self, resolv_conf: PathBuf, hosts: PathBuf) -> Self {
+        self.resolv_conf = resolv_conf;
+        self.hosts = hosts;
+        self
+    }
+
+    /// Sets the shortest and the longest time that addresses are kept.
+    #[must_use]
+    pub fn with_ttl(mut self, shortest: Duration, longest: Duration) -> Self {
+        self.min_ttl = shortest;
+        self.max_ttl = longest;
+        self
+    }
+
+    /// The time that addresses are kept of which a server says that they live for `ttl`.
+    pub(super) fn bounded(&self, ttl: Duration) -> Duration {
+        ttl.min(self.max_ttl).max(self.min_ttl)
+    }
+}

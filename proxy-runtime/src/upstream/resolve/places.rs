@@ -1,0 +1,248 @@
+//! Places for look-ups that may run at a time.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use proxy_model::ClusterId;
+use tokio::sync::oneshot;
+
+/// Places that clusters share.
+///
+/// A cluster gets a further place while it has fewer than are free. So one with any number of names that hang has half of
+/// them at most, and there is one for every other cluster. Clusters that wait get what becomes free by turns.
+pub(super) struct Places(Mutex<State>);
+
+struct State {
+    free: usize,
+    /// Those that have places or wait.
+    clusters: HashMap<ClusterId, Cluster>,
+    /// Those that wait.
+    turns: VecDeque<ClusterId>,
+}
+
+#[derive(Default)]
+struct Cluster {
+    taken: usize,
+    waiting: VecDeque<oneshot::Sender<Place>>,
+}
+
+/// A place; dropped, it is free again.
+pub(super) struct Place {
+    places: Arc<Places>,
+    cluster: ClusterId,
+}
+
+impl Places {
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State {
+            free: most,
+            clusters: HashMap::new(),
+            turns: VecDeque::new(),
+        })))
+    }
+
+    /// A place if there is one for the cluster.
+    pub(super) fn try_take(self: &Arc<Self>, cluster: &ClusterId) -> Option<Place> {
+        let taken = self.0.lock().take(cluster);
+        taken.then(|| self.place(cluster))
+    }
+
+    /// A place as soon as there is one for the cluster.
+    ///
+    /// Cancel-safe: dropped, it loses its turn.
+    pub(super) async fn take(self: &Arc<Self>, cluster: &ClusterId) -> Place {
+        let waiting = {
+            let mut state = self.0.lock();
+            if state.take(cluster) {
+                drop(state);
+                return self.place(cluster);
+            }
+            state.wait(cluster)
+        };
+        waiting
+            .await
+            .expect("the places, which are borrowed, keep the sender until it is its turn")
+    }
+
+    fn place(self: &Arc<Self>, cluster: &ClusterId) -> Place {
+        Place {
+            places: Arc::clone(self),
+            cluster: cluster.clone(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn free(&self) -> usize {
+        self.0.lock().free
+    }
+}
+
+impl State {
+    /// Whether there is a place for the cluster, which has one more then.
+    fn take(&mut self, cluster: &ClusterId) -> bool {
+        let taken = self.clusters.get(cluster).map_or(0, |it| it.taken);
+        if taken >= self.free {
+            return false;
+        }
+        self.free -= 1;
+        self.clusters.entry(cluster.clone()).or_default().taken += 1;
+        true
+    }
+
+    fn wait(&mut self, cluster: &ClusterId) -> oneshot::Receiver<Place> {
+        let (sender, receiver) = oneshot::channel();
+        let waiting = &mut self.clusters.entry(cluster.clone()).or_default().waiting;
+        // Those that were given up would only make it longer.
+        waiting.retain(|waiting| !waiting.is_closed());
+        let is_first = waiting.is_empty();
+        waiting.push_back(sender);
+        if is_first && !self.turns.contains(cluster) {
+            self.turns.push_back(cluster.clone());
+        }
+        receiver
+    }
+
+    /// Who gets what is free, by turns.
+    fn next(&mut self) -> Option<(ClusterId, oneshot::Sender<Place>)> {
+        for _ in 0..self.turns.len() {
+            let cluster = self.turns.pop_front()?;
+            let Some(entry) = self.clusters.get_mut(&cluster) else {
+                continue;
+            };
+            entry.waiting.retain(|waiting| !waiting.is_closed());
+            if entry.waiting.is_empty() {
+                self.forget(&cluster);
+                continue;
+            }
+            let next = match entry.taken < self.free {
+                true => entry.waiting.pop_front(),
+                false => None,
+            };
+            if next.is_some() {
+                entry.taken += 1;
+                self.free -= 1;
+            }
+            self.turns.push_back(cluster.clone());
+            if let Some(next) = next {
+                return Some((cluster, next));
+            }
+        }
+        None
+    }
+
+    fn forget(&mut self, cluster: &ClusterId) {
+        if let Some(entry) = self.clusters.get(cluster)
+            && entry.taken == 0
+            && entry.waiting.is_empty()
+        {
+            self.clusters.remove(cluster);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.places.0.lock();
+        state.free += 1;
+        if let Some(entry) = state.clusters.get_mut(&self.cluster) {
+            entry.taken -= 1;
+        }
+        state.forget(&self.cluster);
+        let mut turns = Vec::new();
+        while let Some(turn) = state.next() {
+            turns.push(turn);
+        }
+        drop(state);
+        for (cluster, waiting) in turns {
+            // One that is not waited for any more is free again by this.
+            let _ = waiting.send(self.places.place(&cluster));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_cluster_has_half_at_most_and_leaves_one_for_each_other() {
+        let places = Places::new(8);
+        let greedy: ClusterId = "greedy".into();
+        let held: Vec<_> = std::iter::from_fn(|| places.try_take(&greedy)).collect();
+        assert_eq!(held.len(), 4);
+        let others: Vec<_> = (0..4)
+            .map_while(|number| places.try_take(&format!("c{number}").into()))
+            .collect();
+        assert_eq!((others.len(), places.free()), (4, 0));
+        assert!(places.try_take(&"late".into()).is_none());
+        drop((held, others));
+        assert_eq!(places.free(), 8);
+        assert!(places.0.lock().clusters.is_empty());
+    }
+
+    #[tokio::test]
+    async fn those_that_wait_have_turns() {
+        let places = Places::new(1);
+        let [a, b]: [ClusterId; 2] = ["a".into(), "b".into()];
+        let held = places.try_take(&a).unwrap();
+        let mut first = Box::pin(places.take(&a));
+        let mut second = Box::pin(places.take(&a));
+        let mut other = Box::pin(places.take(&b));
+        for waiting in [&mut first, &mut second, &mut other] {
+            assert!(waiting.as_mut().now_or_never().is_none());
+        }
+        drop(held);
+        let held = first.as_mut().now_or_never().expect("it was first");
+        drop(held);
+        assert!(second.as_mut().now_or_never().is_none());
+        let held = other.as_mut().now_or_never().expect("it is another's turn");
+        // Who gives up is passed over.
+        drop(second);
+        drop(held);
+        assert_eq!(places.free(), 1);
+        assert!(places.0.lock().clusters.is_empty());
+    }
+
+    proptest! {
+        /// Nothing is lost, whatever is taken, waited for, given up and freed.
+        #[test]
+        fn places_are_neither_lost_nor_made(steps in proptest::collection::vec((0_u8..4, 0_u8..4), 0..200)) {
+            let places = Places::new(5);
+            let (mut held, mut waiting) = (Vec::new(), Vec::new());
+            for (step, cluster) in steps {
+                let id: ClusterId = format!("c{cluster}").into();
+                match step {
+                    0 => held.extend(places.try_take(&id)),
+                    1 => {
+                        let places = Arc::clone(&places);
+                        let mut take = Box::pin(async move { places.take(&id).await });
+                        match take.as_mut().now_or_never() {
+                            Some(place) => held.push(place),
+                            None => waiting.push(take),
+                        }
+                    }
+                    2 if !held.is_empty() => drop(held.swap_remove(usize::from(cluster) % held.len())),
+                    3 if !waiting.is_empty() => drop(waiting.swap_remove(usize::from(cluster) % waiting.len())),
+                    _ => {}
+                }
+                let (ready, still): (Vec<_>, Vec<_>) = waiting
+                    .into_iter()
+                    .map(|mut take| (take.as_mut().now_or_never(), take))
+                    .partition(|(place, _)| place.is_some());
+                held.extend(ready.into_iter().filter_map(|(place, _)| place));
+                waiting = still.into_iter().map(|(_, take)| take).collect();
+                prop_assert_eq!(places.free() + held.len(), 5);
+                // With all free nobody waits.
+                prop_assert!(waiting.is_empty() || !held.is_empty());
+            }
+            drop(waiting);
+            drop(held);
+            prop_assert_eq!(places.free(), 5);
+            prop_assert!(places.0.lock().clusters.is_empty());
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A name server by script, over UDP and TCP.
+//!
+//! It reads and writes messages by itself (RFC 1035 section 4), so that it shares no mistake with a library of resolvers.
+
+mod message;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+use crate::listen::{V4, listen};
+use crate::tasks::{Spawner, Tasks};
+
+use self::message::Question;
+
+/// The answer to a name.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// These addresses, which live for so many seconds.
+    Addresses(Vec<IpAddr>, u32),
+    /// Another name, whose addresses come with it.
+    Alias(String, Vec<IpAddr>, u32),
+    /// There is no such name, for so many seconds.
+    NoName(u32),
+    /// SERVFAIL.
+    Fails,
+    /// None at all.
+    Silence,
+    /// These addresses to questions for IPv4, and none at all to others.
+    OnlyV4(Vec<IpAddr>, u32),
+    /// A cut off message over UDP, these addresses over TCP.
+    OverTcp(Vec<IpAddr>, u32),
+    /// Bytes that are no message.
+    Nonsense,
+    /// An answer to another question, then these addresses.
+    ForgedFirst(Vec<IpAddr>, u32),
+}
+
+/// A question that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The name, in lower case, without a dot at its end.
+    pub name: String,
+    /// Whether for IPv6.
+    pub v6: bool,
+    /// Whether over TCP.
+    pub tcp: bool,
+}
+
+/// A name server on loopback. Dropped, it is gone.
+#[derive(Debug)]
+pub struct NameServer {
+    address: SocketAddr,
+    script: Arc<Script>,
+    _tasks: Tasks,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    answers: Mutex<BTreeMap<String, Answer>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+impl NameServer {
+    /// Starts one that knows no name.
+    ///
+    /// # Panics
+    ///
+    /// If it finds no port that is free for UDP and for TCP.
+    pub async fn start() -> Self {
+        for _ in 0..100 {
+            let (tcp, address) = listen(V4);
+            let Ok(udp) = UdpSocket::bind(address).await else {
+                continue;
+            };
+            let script = Arc::<Script>::default();
+            let tasks = Tasks::new();
+            tasks.spawn(datagrams(udp, Arc::clone(&script)));
+            tasks.spawn(connections(tcp, Arc::clone(&script), tasks.spawner()));
+            return Self {
+                address,
+                script,
+                _tasks: tasks,
+            };
+        }
+        panic!("no port is free for UDP and TCP");
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sets the answer to a name, or with `*.` in front to all names below one.
+    pub fn set(&self, name: &str, answer: Answer) {
+        let mut answers = self.script.answers.lock();
+        answers.insert(name.to_ascii_lowercase(), answer);
+    }
+
+    /// The questions that came so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.script.asked.lock().clone()
+    }
+
+    /// How often a name was asked for, for IPv4.
+    pub fn times(&self, name: &str) -> usize {
+        let asked = self.script.asked.lock();
+        let those = asked.iter().filter(|asked| asked.name == name && !asked.v6);
+        those.count()
+    }
+}
+
+impl Script {
+    /// The messages to send, none where nothing is to be sent.
+    fn answer(&self, bytes: &[u8], tcp: bool) -> Vec<Vec<u8>> {
+        let Some(question) = Question::read(bytes) else {
+            return Vec::new();
+        };
+        self.asked.lock().push(Asked {
+            name: question.name.clone(),
+            v6: question.is_v6(),
+            tcp,
+        });
+        match self.find(&question.name) {
+            Answer::Addresses(addresses, ttl) => vec![question.addresses(&addresses, ttl)],
+            Answer::Alias(name, addresses, ttl) => vec![question.alias(&name, &addresses, ttl)],
+            Answer::NoName(ttl) => vec![question.no_name(ttl)],
+            Answer::Fails => vec![question.fails()],
+            Answer::OnlyV4(addresses, ttl) if !question.is_v6() => {
+                vec![question.addresses(&addresses, ttl)]
+            }
+            Answer::Silence | Answer::OnlyV4(..) => Vec::new(),
+            Answer::OverTcp(addresses, ttl) if tcp => vec![question.addresses(&addresses, ttl)],
+            Answer::OverTcp(..) => vec![question.cut_off()],
+            Answer::Nonsense => vec![question.nonsense()],
+            Answer::ForgedFirst(addresses, ttl) => vec![
+                question
+                    .with_another_id()
+                    .addresses(&[IpAddr::from([203, 0, 113, 66])], ttl),
+                question
+                    .with_another_name()
+                    .addresses(&[IpAddr::from([203, 0, 113, 66])], ttl),
+                question.addresses(&addresses, ttl),
+            ],
+        }
+    }
+
+    fn find(&self, name: &str) -> Answer {
+        let answers = self.answers.lock();
+        let mut below = name;
+        let mut found = answers.get(name);
+        while found.is_none() {
+            let Some((_, rest)) = below.split_once('.') else {
+                break;
+            };
+            found = answers.get(&format!("*.{rest}"));
+            below = rest;
+        }
+        found.cloned().unwrap_or(Answer::NoName(1))
+    }
+}
+
+async fn datagrams(socket: UdpSocket, script: Arc<Script>) {
+    let mut buffer = [0; 4096];
+    loop {
+        let Ok((length, client)) = socket.recv_from(&mut buffer).await else {
+            continue;
+        };
+        for message in script.answer(&buffer[..length], false) {
+            // A client that has gone is no matter.
+            let _ = socket.send_to(&message, client).await;
+        }
+    }
+}
+
+async fn connections(listener: TcpListener, script: Arc<Script>, tasks: Spawner) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tasks.spawn(connection(stream, Arc::clone(&script)));
+    }
+}
+
+/// Messages behind their length (RFC 1035 section 4.2.2).
+async fn connection(mut stream: TcpStream, script: Arc<Script>) {
+    while let Ok(length) = stream.read_u16().await {
+        let mut message = vec![0; length.into()];
+        if stream.read_exact(&mut message).await.is_err() {
+            return;
+        }
+        for message in script.answer(&message, true) {
+            let Ok(length) = u16::try_from(message.len()) else {
+                return;
+            };
+            let framed = [&length.to_be_bytes()[..], &message].concat();
+            if stream.write_all(&framed).await.is_err() {
+                return;
+            }
+        }
+    }
+}

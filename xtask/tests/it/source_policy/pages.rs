@@ -1,0 +1,269 @@
+//! Style of the pages: a purpose at the top, lines of a readable width, and words that every reader knows.
+
+/// Most columns of a line of text. Tables, code and headings are not counted.
+const WIDTH: usize = 130;
+
+/// Pages under `docs` that do not open with their purpose yet. No page may be added.
+const WITHOUT_PURPOSE: [&str; 6] = [
+    "docs/azure.md",
+    "docs/configuration.md",
+    "docs/life-of-a-request.md",
+    "docs/operate.md",
+    "docs/service-fabric.md",
+    "docs/servicefabric-labels.md",
+];
+
+/// Pages that have lines beyond [`WIDTH`], each with the most that it may have. The numbers may only fall.
+const LONG_LINES: [(&str, usize); 5] = [
+    ("docs/azure.md", 70),
+    ("docs/configuration.md", 4),
+    ("docs/life-of-a-request.md", 18),
+    ("docs/operate.md", 30),
+    ("docs/service-fabric.md", 3),
+];
+
+/// Archaisms, and words that hide who acts, each with the most that all pages together may have. The numbers may only fall.
+const WORDS: [(&str, usize); 22] = [
+    ("albeit", 0),
+    ("anew", 1),
+    ("aught", 0),
+    ("be it", 1),
+    ("but for", 3),
+    ("ere", 0),
+    ("henceforth", 0),
+    ("heretofore", 0),
+    ("hitherto", 0),
+    ("lest", 0),
+    ("mend", 1),
+    ("mends", 1),
+    ("nought", 0),
+    ("of late", 1),
+    ("somebody", 8),
+    ("somebody's", 1),
+    ("nobody", 25),
+    ("thence", 0),
+    ("thereof", 0),
+    ("whence", 0),
+    ("whereof", 0),
+    ("whoever", 10),
+];
+
+/// Tasks of operators, each with the page or section that is for it.
+const TASKS: [(&str, &str); 10] = [
+    ("Kubernetes", "deploy.md#kubernetes"),
+    ("Docker Compose", "deploy.md#docker-compose"),
+    ("systemd", "deploy.md#systemd"),
+    ("502, 503 and 504", "troubleshooting.md"),
+    ("TLS", "run-the-gateway.md#tls"),
+    ("canary", "recipes.md#canary"),
+    ("gRPC", "recipes.md#grpc"),
+    ("WebSockets", "recipes.md#websockets"),
+    ("migration from YARP", "from-yarp.md"),
+    (
+        "upgrades without downtime",
+        "deploy.md#zero-downtime-upgrades",
+    ),
+];
+
+/// The tasks that the index of the documentation does not lead to. The README links to the index, so each is two clicks away.
+pub(crate) fn tasks_without_a_link(index: &str) -> Vec<&'static str> {
+    let is_missing = |target: &str| !index.contains(&format!("]({target})"));
+    let missing = TASKS.iter().filter(|(_, target)| is_missing(target));
+    missing.map(|(task, _)| *task).collect()
+}
+
+/// Whether the rules are for the file at `path`: the documentation, and the front page of each folder.
+pub(crate) fn is_page(path: &str) -> bool {
+    let is_documentation = path.starts_with("docs/") && path.ends_with(".md");
+    is_documentation || path == "README.md" || path.ends_with("/README.md")
+}
+
+/// What is wrong with the opening of a page under `docs`, and with its width.
+pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if path.starts_with("docs/")
+        && !WITHOUT_PURPOSE.contains(&path)
+        && let Some(reason) = opening(text)
+    {
+        wrong.push(format!(
+            "{path} {reason}; begin with a sentence like \"This page is for operators who …\""
+        ));
+    }
+    let allowed = LONG_LINES.iter().find(|(page, _)| *page == path);
+    let allowed = allowed.map_or(0, |(_, most)| *most);
+    let long: Vec<_> = long_lines(text).collect();
+    if long.len() > allowed {
+        wrong.push(format!(
+            "{path} has {} lines of more than {WIDTH} columns, and may have {allowed}: lines {long:?}",
+            long.len()
+        ));
+    }
+    wrong
+}
+
+/// The reason why the opening of a page is not its purpose.
+fn opening(text: &str) -> Option<&'static str> {
+    let below = text.lines().skip_while(|line| !line.starts_with("# "));
+    let opening = below.skip(1).skip_while(|line| line.is_empty());
+    let opening: Vec<_> = opening.take_while(|line| !line.is_empty()).collect();
+    let opening = opening.join(" ");
+    let first = opening.trim_start_matches(['[', '`', '*']).chars().next();
+    if opening.starts_with("```") {
+        return Some("opens with a command");
+    }
+    if !first.is_some_and(char::is_alphanumeric) {
+        return Some("does not open with a paragraph");
+    }
+    if first.is_some_and(char::is_lowercase) {
+        return Some("opens with a predicate that has no subject");
+    }
+    let names_itself = ["This page", "These pages"]
+        .iter()
+        .any(|name| opening.contains(name));
+    if !names_itself || !opening.contains(" for ") {
+        return Some("does not open with what it is for, and for whom");
+    }
+    None
+}
+
+/// The numbers of the lines that are too long.
+fn long_lines(text: &str) -> impl Iterator<Item = usize> {
+    prose(text)
+        .filter(|(_, line)| !line.starts_with(['|', '#']) && line.chars().count() > WIDTH)
+        .map(|(number, _)| number)
+}
+
+/// The lines of a page outside of code, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut inside = false;
+    (1..).zip(text.lines()).filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        inside ^= is_fence;
+        !inside && !is_fence
+    })
+}
+
+/// Where the words of the list stand in the pages.
+pub(crate) struct Words {
+    found: Vec<(&'static str, usize, Vec<String>)>,
+}
+
+impl Words {
+    pub(crate) fn new() -> Self {
+        let found = WORDS.map(|(word, most)| (word, most, Vec::new()));
+        Self {
+            found: found.into(),
+        }
+    }
+
+    /// Adds what the page at `path` has of them. A phrase counts also where a line ends inside it.
+    pub(crate) fn add(&mut self, path: &str, text: &str) {
+        let mut page = String::from(" ");
+        for (_, line) in prose(text) {
+            let is_letter = |c: char| c.is_alphanumeric() || "'’-".contains(c);
+            for word in line.split(|c| !is_letter(c)) {
+                let word = word.replace('’', "'").to_lowercase();
+                let word = word.trim_matches(['\'', '-']);
+                if !word.is_empty() {
+                    page.push_str(word);
+                    page.push(' ');
+                }
+            }
+        }
+        for (word, _, places) in &mut self.found {
+            let count = page.matches(&format!(" {word} ")).count();
+            places.extend(std::iter::repeat_n(path.to_owned(), count));
+        }
+    }
+
+    /// The words of which there are too many, each with its pages.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let found = self.found.iter();
+        let many = found.filter(|(_, most, places)| places.len() > *most);
+        many.map(|(word, most, places)| {
+            format!(
+                "the pages have `{word}` {} times, and may have it {most} times: {places:?}",
+                places.len()
+            )
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_opens_with_its_purpose_and_its_readers() {
+        let good = "# T\n\nThis page is for operators\nwho run it.\n\n```sh\nrun\n```\n";
+        assert_eq!(opening(good), None);
+        for (bad, reason) in [
+            (
+                "# T\n\n```sh\nrun\n```\nstarts it.\n",
+                "opens with a command",
+            ),
+            ("# T\n\n| a | b |\n", "does not open with a paragraph"),
+            ("# T\n", "does not open with a paragraph"),
+            (
+                "# T\n\n`run` starts this page for all.\n",
+                "opens with a predicate that has no subject",
+            ),
+            (
+                "# T\n\nIt starts two programs.\n",
+                "does not open with what it is for, and for whom",
+            ),
+            (
+                "# T\n\nThis page has tables.\n",
+                "does not open with what it is for, and for whom",
+            ),
+        ] {
+            assert_eq!(opening(bad), Some(reason), "{bad}");
+        }
+        assert_eq!(complaints("docs/new.md", "# T\n\n```sh\n```\n").len(), 1);
+        assert!(complaints("a/README.md", "# T\n\n```sh\n```\n").is_empty());
+        assert!(complaints("docs/operate.md", "# T\n\n```sh\n```\n").is_empty());
+    }
+
+    #[test]
+    fn a_task_without_a_link_is_named() {
+        let links = TASKS.map(|(_, target)| format!("[x]({target})"));
+        assert!(tasks_without_a_link(&links.join(" ")).is_empty());
+        assert_eq!(tasks_without_a_link(&links[1..].join(" ")), ["Kubernetes"]);
+    }
+
+    #[test]
+    fn lines_of_text_have_a_width() {
+        let long = "x".repeat(WIDTH + 1);
+        let page = format!(
+            "# T\n{long}\n| {long} |\n```\n{long}\n```\n{}\n",
+            "é".repeat(WIDTH)
+        );
+        assert_eq!(long_lines(&page).collect::<Vec<_>>(), [2]);
+        assert_eq!(complaints("a/README.md", &page).len(), 1);
+    }
+
+    #[test]
+    fn words_are_counted_over_all_pages() {
+        let mut words = Words::new();
+        let most = WORDS
+            .iter()
+            .find(|(word, _)| *word == "lest")
+            .expect("it is listed")
+            .1;
+        words.add("docs/a.md", "Modest lesterly `x`.\n```\nlest\n```\n");
+        assert!(words.complaints().is_empty());
+        words.add("docs/b.md", &"Wait, lest it\n".repeat(most + 1));
+        assert_eq!(
+            words.complaints(),
+            [format!(
+                "the pages have `lest` {} times, and may have it {most} times: {:?}",
+                most + 1,
+                vec!["docs/b.md"; most + 1]
+            )]
+        );
+        let mut words = Words::new();
+        words.add("docs/a.md", &"all but\nFOR one\n".repeat(10));
+        assert_eq!(words.complaints().len(), 1, "over the end of a line");
+    }
+}
