@@ -147,7 +147,7 @@ impl Executor {
         ))
     }
 
-    /// What is left of the way from load balancers of sku Basic to Standard ones. Nothing is written.
+    /// Plans the rest of the way from load balancers of sku Basic to Standard ones. Nothing is written.
     ///
     /// # Errors
     ///

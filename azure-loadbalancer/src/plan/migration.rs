@@ -24,15 +24,15 @@ use crate::service::{Service, ServiceKey};
 /// The characters of a digest.
 const DIGEST: usize = 12;
 
-/// What is left of the way from Basic to Standard.
+/// The rest of the way from Basic to Standard.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Migration {
-    /// What is left to do, one stage after the other; empty: everything is Standard.
+    /// The stages that are left, one after the other; none: everything is Standard.
     pub stages: Vec<MigrationStage>,
-    /// What keeps the next stage from being carried out.
+    /// Things that keep the next stage from being carried out.
     pub obstacles: Vec<String>,
-    /// What will be different afterwards.
+    /// Things that will be different afterwards.
     pub warnings: Vec<String>,
 }
 
@@ -40,9 +40,9 @@ pub struct Migration {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MigrationStage {
-    /// Which part.
+    /// The part of the way.
     pub kind: StageKind,
-    /// What it writes.
+    /// Its writes.
     pub writes: Forecast,
 }
 
@@ -83,7 +83,7 @@ impl StageKind {
         }
     }
 
-    /// How to go back after it.
+    /// The way back after it.
     pub const fn way_back(self) -> &'static str {
         match self {
             Self::FixAddresses => "none is needed",
@@ -155,7 +155,7 @@ impl Serialize for MigrationStage {
     }
 }
 
-/// What is left of the way from Basic to Standard, for a configuration that says Standard. Only the first stage is made for what is
+/// Plans the rest of the way from Basic to Standard, for a configuration that says Standard. Only the first stage is made for what is
 /// there; the others show what will follow.
 pub fn migrate_to_standard(
     config: &Config,
@@ -296,7 +296,7 @@ impl<'s> Wanted<'s> {
             .collect()
     }
 
-    /// Whether a public address is used by one of these load balancers, or was until a stage before.
+    /// True if a public address is used by one of these load balancers, or was until a stage before.
     fn uses(
         &self,
         config: &Config,
@@ -343,7 +343,7 @@ fn asks_for(config: &Config, prefix: &str, service: &Service, address: &PublicIp
         || (wished.is_some() && wished == value)
 }
 
-/// What would be lost with a load balancer, or keeps it from being deleted.
+/// Lists what would be lost with a load balancer, or keeps it from being deleted.
 fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -> Vec<String> {
     let (name, properties) = (&balancer.name, &balancer.properties);
     let mut found = Vec::new();
