@@ -2,15 +2,16 @@
 
 use bytes::Bytes;
 use http::header::{
-    AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE,
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
 
 use super::fault::FaultAction;
 use super::inside;
 use super::json;
 use super::kinds;
+use super::log::RequestClass;
 use super::machine::{Conditions, Machine};
 use super::operation::Failing;
 use super::path::Target;
@@ -18,6 +19,10 @@ use super::references::References;
 use super::refusal::Refusal;
 use super::resource_calls::{group_not_found, show_group};
 use super::{control, identity, page};
+
+/// What a subscription may still ask for, as answers say.
+const READS_LEFT: u32 = 11_999;
+const WRITES_LEFT: u32 = 1_199;
 
 /// A request, as far as its answer depends on it.
 pub(super) struct Call<'a> {
@@ -90,11 +95,30 @@ impl Machine {
             None => self.handle(request, struck.as_ref()),
         };
         let code = result.as_ref().err().map(|refusal| refusal.code.clone());
-        let response = finish(result);
+        let mut response = finish(result);
+        self.describe(request, response.headers_mut());
         let is_lost = matches!(struck, Some(FaultAction::LoseAnswer));
         let status = (!is_lost).then(|| response.status());
         self.log.add(request.method(), target, status, code);
         (!is_lost).then_some(response)
+    }
+
+    /// What every answer says of the request: which one it was, and how many more may follow. Nothing is limited here.
+    fn describe(&self, request: &Request<Bytes>, headers: &mut HeaderMap) {
+        let counts = self.log.counts();
+        let number = counts.reads + counts.writes + counts.polls + 1;
+        let is_write =
+            RequestClass::of(request.method(), request.uri().path()) == RequestClass::Write;
+        let (limit, left) = match is_write {
+            true => ("x-ms-ratelimit-remaining-subscription-writes", WRITES_LEFT),
+            false => ("x-ms-ratelimit-remaining-subscription-reads", READS_LEFT),
+        };
+        let id = format!("00000000-0000-4000-8002-{number:012x}");
+        for (name, value) in [("x-ms-request-id", id), (limit, left.to_string())] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        }
     }
 
     fn handle(
@@ -281,6 +305,8 @@ fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
             headers,
         }
     });
+    let etag = reply.body.as_ref().and_then(|body| body["etag"].as_str());
+    let etag = etag.and_then(|etag| HeaderValue::from_str(etag).ok());
     let body = reply
         .body
         .map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
@@ -291,6 +317,9 @@ fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
         CONTENT_TYPE,
         HeaderValue::from_static("application/json; charset=utf-8"),
     );
+    if let Some(etag) = etag {
+        headers.insert(ETAG, etag);
+    }
     for (name, value) in reply.headers {
         // What came from a request may have bytes that no header can.
         if let Ok(value) = HeaderValue::from_str(&value) {

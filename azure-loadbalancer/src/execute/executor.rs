@@ -12,9 +12,12 @@ use super::outcome::{Executed, Reconciled};
 use super::read::read_again;
 use super::run::Run;
 use crate::arm::{ArmClient, ArmError};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, PoolMembership};
 use crate::node::Node;
-use crate::plan::{Forecast, Memory, Plan, Request, Snapshot, forecast_from, plan_request};
+use crate::plan::{
+    Forecast, Memory, Migration, Plan, Request, Snapshot, forecast_from, migrate_to_standard,
+    plan_request,
+};
 use crate::service::{Service, ServiceKey};
 
 /// Carries out plans for a cluster. It is the only writer among its users: reconciliations wait for each other, since load
@@ -141,6 +144,32 @@ impl Executor {
         let config = &self.config;
         Ok(forecast_from(
             config, &request, services, nodes, snapshot, memory, rounds,
+        ))
+    }
+
+    /// Plans the rest of the way from load balancers of sku Basic to Standard ones. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be read.
+    pub async fn migration(
+        &self,
+        services: &[Service],
+        nodes: &[Node],
+    ) -> Result<Migration, ReconcileError> {
+        // Machines are looked at for what keeps load balancers from being deleted, whatever pools will have.
+        let reading = Config {
+            backend_pool_type: PoolMembership::NetworkInterface,
+            ..self.config.clone()
+        };
+        let snapshot = self.read(&reading, services).await?;
+        let rounds = self.options.max_rounds;
+        Ok(migrate_to_standard(
+            &self.config,
+            services,
+            nodes,
+            &snapshot,
+            rounds,
         ))
     }
 

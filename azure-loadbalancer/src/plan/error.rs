@@ -155,6 +155,16 @@ pub enum PlanError {
         /// Who has it.
         by: String,
     },
+    /// A frontend of this cluster has the public address that was not there when load balancers were read.
+    #[error(
+        "address {address} is used by {by}, which is of this cluster and was not there when load balancers were read: another program has written it meanwhile, so try again, and see to it that only one writes"
+    )]
+    AddressJustTaken {
+        /// The name of the public address.
+        address: String,
+        /// The frontend.
+        by: String,
+    },
     /// The frontend cannot move, since a service that stays as it is shares it.
     #[error(
         "frontend {frontend} cannot move to another address, since service {by} shares it and stays as it is; correct that service first"
@@ -177,7 +187,10 @@ pub enum PlanError {
         resource_group: String,
     },
     /// A load balancer or public address has another sku than the configuration says.
-    #[error("{resource} has sku {found}, and {wanted} is needed; Azure does not mix them")]
+    #[error(
+        "{resource} has sku {found}, and {wanted} is needed; Azure does not mix them{}",
+        if *wanted == "Standard" { "; `plan --migrate-to-standard` shows the way" } else { "" }
+    )]
     SkuMismatch {
         /// What has it.
         resource: String,

@@ -200,6 +200,15 @@ fn external(
             && world.referrer(&id).is_none()
         {
             let (address, by) = (found.name.clone(), user.to_string());
+            // Load balancers are read before addresses: whoever has made it in between is no stranger.
+            let is_ours = user.segment("loadBalancers").is_some_and(|balancer| {
+                world
+                    .balancer(balancer)
+                    .is_none_or(|one| world.may_be_ours(one))
+            });
+            if is_ours && matches!(world.owner(user.name(), true), Owner::Subject(_)) {
+                return Err(PlanError::AddressJustTaken { address, by });
+            }
             return Err(PlanError::AddressTaken { address, by });
         }
     }

@@ -14,6 +14,7 @@ use super::cli::{Apply, Format};
 use super::health::{self, Health};
 use super::inputs::{self, Settings, Wanted};
 use super::leadership::Leadership;
+use super::migrate;
 use super::report;
 use super::show::{self, Style};
 use super::target::Azure;
@@ -26,6 +27,14 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;
     let mut stop = Stop::listen()?;
+    if let Some(digest) = &options.migrate_to_standard {
+        let found = tokio::select! {
+            found = migrate::carry_out(digest, options.format, &wanted, &azure) => found?,
+            () = stop.asked() => return Err(Failure::new("stopped; what is written is valid, and `plan --migrate-to-standard` shows what is left")),
+        };
+        keep(options.target.state.as_deref(), &azure)?;
+        return Ok(found);
+    }
     let done = azure.executor.reconcile(&wanted.services, &wanted.nodes);
     let report = tokio::select! {
         report = done => report.map_err(|error| Failure::from_error(&error))?,

@@ -38,6 +38,10 @@ pub(super) struct Plan {
     /// End with 3 if there is something to write, and with 0 only if there is nothing
     #[arg(long)]
     pub(super) detailed_exitcode: bool,
+    /// Show the way from load balancers of sku Basic to Standard, stage by stage: what each writes, what it interrupts, and how to
+    /// go back
+    #[arg(long)]
+    pub(super) migrate_to_standard: bool,
 }
 
 #[derive(Debug, Args)]
@@ -79,6 +83,10 @@ pub(super) struct Apply {
         conflicts_with = "leader_elect"
     )]
     pub(super) leader_lock: Option<PathBuf>,
+    /// Carry out the next stage of the way from Basic to Standard, and only that, if it is still the one that `plan
+    /// --migrate-to-standard` has shown with this digest
+    #[arg(long, value_name = "DIGEST", conflicts_with = "watch")]
+    pub(super) migrate_to_standard: Option<String>,
     /// How to print; with --watch JSON is one document a line
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,

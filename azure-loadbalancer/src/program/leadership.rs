@@ -1,4 +1,4 @@
-//! Which of several programs writes.
+//! The right to write, which one of several programs has.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use super::cli::Apply;
 use super::health::Health;
 use super::inputs;
 
-/// Where a pod finds the name of its namespace.
+/// The file with the name of a pod's namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// How often a lock is tried that another program has.
+/// The wait between two attempts to get a lock.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// The right to write.

@@ -8,6 +8,7 @@ mod health;
 mod identity;
 mod inputs;
 mod leadership;
+mod migrate;
 mod nodes_from;
 mod orphans;
 mod plan;

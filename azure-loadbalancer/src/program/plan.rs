@@ -3,6 +3,7 @@ use program_kit::{Failure, print};
 use super::Found;
 use super::cli::{Format, Plan};
 use super::inputs::Wanted;
+use super::migrate;
 use super::show::{self, Style};
 use super::target::Azure;
 
@@ -10,6 +11,9 @@ use super::target::Azure;
 pub(super) async fn run(options: &Plan) -> Result<Found, Failure> {
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;
+    if options.migrate_to_standard {
+        return migrate::show(options, &wanted, &azure).await;
+    }
     let planned = azure
         .executor
         .forecast(&wanted.services, &wanted.nodes)

@@ -59,6 +59,36 @@ impl Style {
 
 /// A plan: what is deleted, then the writes in their order with reasons and differences, then what is wrong.
 pub(super) fn forecast(plan: &Forecast, style: Style) -> Result<String, fmt::Error> {
+    let mut text = writes(plan, style)?;
+    for later in plan.left() {
+        writeln!(
+            text,
+            "left: {}{}",
+            of(later.service.as_ref()),
+            plain(&later.what)
+        )?;
+    }
+    warnings(&mut text, plan.warnings(), style)?;
+    orphans(&mut text, plan.orphans(), style)?;
+    let (mut services, mut errors) = (0, 0);
+    for (service, outcome) in plan.services() {
+        services += 1;
+        if let Some(error) = &outcome.error {
+            errors += 1;
+            let title = style.paint(Colour::Red, "error:");
+            writeln!(text, "{title} {service}: {}", plain(&error.to_string()))?;
+        }
+    }
+    writeln!(
+        text,
+        "{}",
+        summary(plan.actions().count(), services, errors)
+    )?;
+    Ok(text)
+}
+
+/// What a plan writes: what is deleted first, then all in their order.
+pub(super) fn writes(plan: &Forecast, style: Style) -> Result<String, fmt::Error> {
     let mut text = String::new();
     deletions(&mut text, plan, style)?;
     let edges = plan.edges();
@@ -89,30 +119,6 @@ pub(super) fn forecast(plan: &Forecast, style: Style) -> Result<String, fmt::Err
             writeln!(text, "     after {}", before.join(", "))?;
         }
     }
-    for later in plan.left() {
-        writeln!(
-            text,
-            "left: {}{}",
-            of(later.service.as_ref()),
-            plain(&later.what)
-        )?;
-    }
-    warnings(&mut text, plan.warnings(), style)?;
-    orphans(&mut text, plan.orphans(), style)?;
-    let (mut services, mut errors) = (0, 0);
-    for (service, outcome) in plan.services() {
-        services += 1;
-        if let Some(error) = &outcome.error {
-            errors += 1;
-            let title = style.paint(Colour::Red, "error:");
-            writeln!(text, "{title} {service}: {}", plain(&error.to_string()))?;
-        }
-    }
-    writeln!(
-        text,
-        "{}",
-        summary(plan.actions().count(), services, errors)
-    )?;
     Ok(text)
 }
 

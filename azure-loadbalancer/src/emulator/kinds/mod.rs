@@ -17,6 +17,10 @@ use super::references::References;
 use super::refusal::Refusal;
 use super::store::{Resource, Store};
 
+/// The most tags of a resource:
+/// <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
+const MOST_TAGS: usize = 50;
+
 /// What a write is judged against.
 pub(super) struct Context<'a> {
     pub(super) store: &'a Store,
@@ -56,6 +60,14 @@ pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, R
             );
             return Err(Refusal::conflict("InvalidResourceLocation", message));
         }
+    }
+    let tags = body
+        .get("tags")
+        .and_then(Value::as_object)
+        .map_or(0, |tags| tags.len());
+    if tags > MOST_TAGS {
+        let message = format!("A resource has {MOST_TAGS} tags at most; this one has {tags}.");
+        return Err(Refusal::bad("TooManyTags", message));
     }
     let properties = object_at(&mut body, "properties")?;
     drop_nulls(properties);
@@ -159,7 +171,14 @@ fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Res
         let message = format!("The sku '{wanted}' is none of {}.", allowed.join(", "));
         return Err(Refusal::bad("InvalidSku", message));
     };
-    if before.is_some() && !usual.eq_ignore_ascii_case(known) {
+    // An address that is static and not in use may become Standard, and nothing becomes Basic.
+    let is_upgrade = context.place.kind == Kind::PublicIp
+        && *known == "Standard"
+        && context.references.to(&context.place.key()).is_empty()
+        && context.previous.is_some_and(|previous| {
+            previous.body["properties"]["publicIPAllocationMethod"] == "Static"
+        });
+    if before.is_some() && !usual.eq_ignore_ascii_case(known) && !is_upgrade {
         let message = format!(
             "The sku of {} cannot be changed from {usual} to {known}.",
             context.id()

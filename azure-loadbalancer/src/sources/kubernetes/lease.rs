@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::client::{KubernetesClient, KubernetesError};
 use crate::sources::readiness::text_of_seconds;
 
-/// How long letting go of a lease may take.
+/// The time that the release of a lease may take.
 const RELEASE: Duration = Duration::from_secs(2);
 /// The longest duration of another one's lease that is believed.
 const LONGEST: u64 = 24 * 3_600;
@@ -30,11 +30,11 @@ pub struct LeaseOptions {
     pub namespace: String,
     /// Its name. Default: `azure-loadbalancer`.
     pub name: String,
-    /// Who holds it: a name that no other program has. Default: 32 random digits.
+    /// The name of this program, which no other one has. Default: 32 random digits.
     pub identity: String,
-    /// For how long others wait after the last renewal that they have seen, in whole seconds. Default: 15 s.
+    /// The time that others wait after the last renewal that they have seen, in whole seconds. Default: 15 s.
     pub duration: Duration,
-    /// How long after the last renewal the holder gives up by itself; shorter than the duration. Default: 10 s.
+    /// The time after the last renewal at which the holder gives up by itself; shorter than the duration. Default: 10 s.
     pub renew_deadline: Duration,
     /// The wait between two renewals or attempts. Default: 2 s.
     pub retry: Duration,
@@ -65,18 +65,18 @@ impl LeaseOptions {
     }
 }
 
-/// Why a lease is not held any more.
+/// The reason for which a lease is not held any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseLost {
     /// It could not be renewed within [`LeaseOptions::renew_deadline`].
     NotRenewed {
-        /// What went wrong the last time.
+        /// The last failure.
         why: String,
     },
     /// Another program holds it.
     Taken {
-        /// Which one.
+        /// The name of that program.
         holder: String,
     },
 }
@@ -90,7 +90,7 @@ impl fmt::Display for LeaseLost {
     }
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 enum Attempt {
     Ours,
     Theirs {
@@ -103,7 +103,7 @@ enum Attempt {
 /// A lease as it was last seen.
 struct Observed {
     document: Value,
-    /// When it was seen to be another one than before.
+    /// The time at which it was seen to be another one than before.
     at: Instant,
 }
 
@@ -125,7 +125,7 @@ pub struct Lease<S> {
     client: KubernetesClient<S>,
     options: LeaseOptions,
     observed: Option<Observed>,
-    /// When the last renewal began that was successful.
+    /// The begin of the last successful renewal.
     renewed: Option<Instant>,
 }
 
@@ -140,12 +140,12 @@ impl<S> Lease<S> {
         }
     }
 
-    /// Who was last seen to hold it; empty: nobody.
+    /// The program that was last seen to hold it; empty: none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().map_or("", Observed::holder)
     }
 
-    /// Who this program is.
+    /// The name of this program.
     pub fn identity(&self) -> &str {
         &self.options.identity
     }
@@ -425,7 +425,7 @@ where
     }
 }
 
-/// Whether somebody else has written, or deleted, it meanwhile.
+/// True if somebody else has written, or deleted, it meanwhile.
 fn is_overtaken(error: &KubernetesError) -> bool {
     let statuses = [StatusCode::CONFLICT, StatusCode::NOT_FOUND];
     matches!(error, KubernetesError::Refused { status, .. } if statuses.contains(status))

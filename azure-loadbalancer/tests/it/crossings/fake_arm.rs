@@ -138,7 +138,25 @@ impl Store {
         body["name"] = json!(id.rsplit('/').next());
         body["etag"] = etag.clone();
         body["properties"]["provisioningState"] = json!("Succeeded");
+        let sku = |document: &Value| {
+            document["sku"]["name"]
+                .as_str()
+                .unwrap_or("Basic")
+                .to_owned()
+        };
+        if let Some(old) = &old
+            && sku(old) != sku(&body)
+        {
+            let is_free = path.contains("/publicipaddresses/") && self.users(path).is_empty();
+            let is_static = old["properties"]["publicIPAllocationMethod"] == "Static";
+            if !is_free || !is_static || sku(old) == "Standard" {
+                return refusal(400, "SkuCannotBeChanged");
+            }
+        }
         if path.contains("/publicipaddresses/") {
+            // Who uses it is not the writer's to say.
+            let properties = body["properties"].as_object_mut().unwrap();
+            properties.remove("ipConfiguration");
             let kept = old
                 .as_ref()
                 .map(|old| old["properties"]["ipAddress"].clone());
@@ -179,14 +197,19 @@ impl Store {
                     part["etag"] = etag.clone();
                 }
             }
+            let own_sku = sku(&body);
             let mut frontends: Vec<Value> = at(&mut body, "frontendIPConfigurations")
                 .map(|one| one.take())
                 .collect();
             for frontend in &mut frontends {
                 let inner = &mut frontend["properties"];
                 let address = text(&inner["publicIPAddress"]["id"]);
-                if !address.is_empty() && !self.documents.contains_key(&address) {
+                let found = self.documents.get(&address);
+                if !address.is_empty() && found.is_none() {
                     return refusal(400, "InvalidResourceReference");
+                }
+                if found.is_some_and(|found| sku(found) != own_sku) {
+                    return refusal(400, "PublicIPAndLBSkuDoNotMatch");
                 }
                 if !inner["subnet"].is_null() && inner["privateIPAddress"].is_null() {
                     inner["privateIPAddress"] = self.allocate("10.0.7");
@@ -241,7 +264,22 @@ impl Store {
         if !self.users(path).is_empty() {
             return refusal(400, "PublicIPAddressCannotBeDeleted");
         }
+        // A dynamic address that nothing uses any more is given to somebody else.
+        let used: Vec<_> = self
+            .documents
+            .keys()
+            .filter(|one| !self.users(one).is_empty())
+            .cloned()
+            .collect();
         self.documents.remove(path);
+        for address in used {
+            let is_free = self.users(&address).is_empty();
+            if let Some(document) = self.documents.get_mut(&address).filter(|_| is_free)
+                && document["properties"]["publicIPAllocationMethod"] != "Static"
+            {
+                document["properties"]["ipAddress"] = json!("lost");
+            }
+        }
         self.writes.push(format!("delete {path}"));
         (StatusCode::OK, Value::Null)
     }

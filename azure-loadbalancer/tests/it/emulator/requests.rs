@@ -218,3 +218,40 @@ fn groups_are_made_and_shown() {
     let groups = ask(&mut machine, "GET", "/subscriptions/s/resourceGroups", None).expect(200);
     assert_eq!(groups.body["value"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn answers_say_which_request_and_which_version() {
+    use bytes::Bytes;
+    use http::Request;
+
+    let mut machine = world(at_once());
+    let path = format!("{NETWORK}/publicIPAddresses/web?api-version=2025-05-01");
+    let mut call = |method: &str, body: serde_json::Value| {
+        let request = Request::builder().method(method).uri(&path);
+        let request = request.body(Bytes::from(body.to_string())).unwrap();
+        machine.answer(&request).unwrap()
+    };
+    let tags = |count: usize| {
+        let tags = (0..count).map(|number| (format!("tag-{number}"), json!("x")));
+        let tags: serde_json::Map<_, _> = tags.collect();
+        json!({ "location": "westus", "tags": tags })
+    };
+    assert_eq!(call("PUT", tags(51)).status(), 400);
+    let put = call("PUT", tags(50));
+    assert_eq!(put.status(), 201);
+    let get = call("GET", json!(null));
+    let body: serde_json::Value = serde_json::from_slice(get.body()).unwrap();
+    let header = |answer: &http::Response<Bytes>, name: &str| {
+        answer
+            .headers()
+            .get(name)
+            .map(|value| value.to_str().unwrap().to_owned())
+    };
+    assert_eq!(header(&get, "etag").as_deref(), body["etag"].as_str());
+    assert_ne!(
+        header(&get, "x-ms-request-id"),
+        header(&put, "x-ms-request-id")
+    );
+    assert!(header(&get, "x-ms-ratelimit-remaining-subscription-reads").is_some());
+    assert!(header(&put, "x-ms-ratelimit-remaining-subscription-writes").is_some());
+}

@@ -4,6 +4,7 @@
 mod api_server;
 mod documents;
 mod leaders;
+mod migration;
 mod nodes_from;
 mod operation;
 mod plans;
