@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long it is worth a word that connections were reset for what they held.
-const RECENT: Duration = Duration::from_secs(30);
+#[cfg(any(feature = "admin", test))]
+const RECENT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What a server has counted since it was bound. Cheap to read at any time, from any thread.
 ///
@@ -33,6 +33,7 @@ impl ServerMetrics {
     }
 
     /// Whether connections were reset for what they held within the last 30 seconds.
+    #[cfg(any(feature = "admin", test))]
     pub(crate) fn sheds(&self) -> bool {
         let is_recent = |at: Instant| at.elapsed() < RECENT;
         self.workers
