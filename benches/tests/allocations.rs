@@ -10,8 +10,8 @@ use proxy_model::config::ProxyConfig;
 use proxy_model::matching::Lookup;
 use proxy_runtime::balance::{
     FirstAlphabetical, LeastRequests, LoadBalancer, PowerOfTwoChoices, RandomChoice, RoundRobin,
-    Trial,
 };
+use proxy_runtime::trial::Trial;
 use serde_json::{Value, json};
 
 /// Asserts that every look-up gets the answer that it must get, and allocates nothing.
