@@ -20,6 +20,10 @@ pub struct ConnectionInfo {
 }
 
 /// Rules of a listener for requests, beyond those that all have.
+#[cfg_attr(
+    not(feature = "server"),
+    expect(unreachable_pub, reason = "the rules of a server's listener")
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerRules {
     /// Paths that some programs read as others are settled or refused.

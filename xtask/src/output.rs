@@ -1,6 +1,6 @@
 //! Where steps write. Beside other steps, each in a thread of its own: into a queue, so that lines of two steps do not mix.
 //!
-//! Everything that a step prints goes through [`say!`](crate::say) or [`line`].
+//! Everything that a step prints goes through [`say!`](crate::say) or [`line()`].
 
 use std::cell::RefCell;
 use std::io::{self, Write as _};

@@ -18,6 +18,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long nothing comes after a child has ended until its output counts as complete.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// The longest that is waited for the rest of the output of a child that has ended.
+const MOST_REST: Duration = Duration::from_secs(10);
+
 /// Lines read ahead of the one who takes them; after that the child waits.
 const LINES_AHEAD: usize = 1024;
 
@@ -242,9 +245,13 @@ fn wait(
             Ok(line) => each(&line),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = child.try_wait()? {
-                    // On a busy machine the thread that reads may be behind.
+                    // On a busy machine the thread that reads may be behind. What the child left running may print for ever.
+                    let ended = Instant::now();
                     while let Ok(line) = lines.recv_timeout(SILENCE) {
                         each(&line);
+                        if ended.elapsed() > MOST_REST {
+                            break;
+                        }
                     }
                     return Ok(Ended::Exited(status));
                 }

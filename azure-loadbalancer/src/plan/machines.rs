@@ -71,6 +71,16 @@ impl<'a> Machines<'a> {
     }
 }
 
+/// Why pools get no member, if that many nodes are known and none takes part.
+pub(super) fn nobody(known: usize) -> String {
+    match known {
+        0 => "no node is known".to_owned(),
+        count => format!(
+            "none of {count} known nodes takes part (not ready, excluded by a label, refused, or without an IPv4 address)"
+        ),
+    }
+}
+
 /// Whether a node takes part at all, whatever load balancer it is about.
 pub(super) fn takes_part(config: &Config, node: &Node) -> bool {
     let label = |key: &str| node.labels.get(key).map(String::as_str);

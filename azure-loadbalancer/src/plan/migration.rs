@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::tags::Owners;
 use super::{
     Action, FieldChange, Forecast, Memory, Operation, Plan, Request, Snapshot, forecast_from,
-    simulate,
+    machines, simulate,
 };
 use crate::annotations::{self, keys};
 use crate::config::{Config, PoolMembership};
@@ -32,7 +32,7 @@ pub struct Migration {
     pub stages: Vec<MigrationStage>,
     /// Things that keep the next stage from being carried out.
     pub obstacles: Vec<String>,
-    /// Things that will be different afterwards.
+    /// Things that will be different afterwards, or odd.
     pub warnings: Vec<String>,
 }
 
@@ -185,6 +185,16 @@ pub fn migrate_to_standard(
             .extend(obstacles(balancer, current, &wanted));
         migration.warnings.extend(moves(balancer, &wanted));
     }
+    // Who is a member now is not asked: the pools go with the load balancers.
+    let is_anybody_there = nodes
+        .iter()
+        .any(|node| machines::can_be_member(config, node, false));
+    if !is_anybody_there && balancers.iter().any(|one| !wanted.on(one).is_empty()) {
+        migration.obstacles.push(format!(
+            "the load balancers would come back with empty pools, and nobody would answer for their services: {}",
+            machines::nobody(nodes.len())
+        ));
+    }
     let is_concerned = |address: &PublicIpAddress| {
         is_basic(address.sku.as_ref()) && wanted.uses(config, &balancers, address)
     };
@@ -230,10 +240,17 @@ pub fn migrate_to_standard(
     let failures = failures.map(|(key, error)| format!("{key} would not come back: {error}"));
     migration.obstacles.extend(failures.collect::<Vec<_>>());
     if writes.actions().next().is_some() {
+        let odd = writes.warnings();
+        let odd = odd.iter().map(|warning| match &warning.service {
+            Some(service) => format!("{service}: {}", warning.what),
+            None => warning.what.clone(),
+        });
+        migration.warnings.extend(odd);
         let kind = StageKind::BuildUp;
         migration.stages.push(MigrationStage { kind, writes });
     }
-    if config.security_group_name.is_none() {
+    let is_told = |one: &String| one.contains("securityGroupName");
+    if config.security_group_name.is_none() && !migration.warnings.iter().any(is_told) {
         migration.warnings.push(
             "the configuration has no securityGroupName, and a load balancer of sku Standard lets nobody in without one".to_owned(),
         );

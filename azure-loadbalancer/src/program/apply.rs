@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use azure_loadbalancer::execute::{FollowOptions, Observer, ReconcileError, Reconciled, follow};
-use azure_loadbalancer::sources::Source;
-use azure_loadbalancer::{Node, Service};
 use program_kit::{Failure, Stop, print};
 use serde_json::json;
 
 use super::Found;
-use super::cli::{Apply, Format};
+use super::cli::{Apply, Format, Target};
+use super::followed::Followed;
 use super::health::{self, Health};
 use super::inputs::{self, Settings, Wanted};
 use super::leadership::Leadership;
@@ -24,17 +23,12 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
     if options.watch {
         return watch(options).await;
     }
+    if let Some(digest) = &options.migrate_to_standard {
+        return migrate(options, digest).await;
+    }
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;
     let mut stop = Stop::listen()?;
-    if let Some(digest) = &options.migrate_to_standard {
-        let found = tokio::select! {
-            found = migrate::carry_out(digest, options.format, &wanted, &azure) => found?,
-            () = stop.asked() => return Err(Failure::new("stopped; what is written is valid, and `plan --migrate-to-standard` shows what is left")),
-        };
-        keep(options.target.state.as_deref(), &azure)?;
-        return Ok(found);
-    }
     let done = azure.executor.reconcile(&wanted.services, &wanted.nodes);
     let report = tokio::select! {
         report = done => report.map_err(|error| Failure::from_error(&error))?,
@@ -60,11 +54,42 @@ fn found(report: &Reconciled) -> Found {
     }
 }
 
+/// Carries out a stage of the way to Standard, once this program may write. Everything is read then: others may have written before.
+async fn migrate(options: &Apply, digest: &str) -> Result<Found, Failure> {
+    let stopped = |why: &str| {
+        Failure::new(format!(
+            "{why}; what is written is valid, and `plan --migrate-to-standard` shows what is left"
+        ))
+    };
+    let mut stop = Stop::listen()?;
+    let mut leadership = Leadership::new(options, Arc::default())?;
+    tokio::select! {
+        won = leadership.acquire() => won?,
+        () = stop.asked() => return Err(Failure::new("stopped; nothing is written")),
+    }
+    let found = tokio::select! {
+        found = stage(options, digest) => found,
+        lost = leadership.keep() => Err(stopped(&lost)),
+        () = stop.asked() => Err(stopped("stopped")),
+    };
+    leadership.release().await;
+    found
+}
+
+async fn stage(options: &Apply, digest: &str) -> Result<Found, Failure> {
+    let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
+    let azure = Azure::open(&options.target, &wanted.settings)?;
+    let found = migrate::carry_out(digest, options.format, &wanted, &azure).await?;
+    keep(options.target.state.as_deref(), &azure)?;
+    Ok(found)
+}
+
 /// Follows while this program may write, and stands by otherwise.
 async fn watch(options: &Apply) -> Result<Found, Failure> {
     let mut settings = inputs::settings(&options.inputs, Some(&options.members))?;
     // What is wrong with it is not first found when another program has gone.
     Azure::open(&options.target, &settings)?;
+    let mut followed = Followed::open(options)?;
     let health = Arc::new(Health::default());
     let _served = match &options.status_listen {
         None => None,
@@ -82,21 +107,27 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
             won = leadership.acquire() => won?,
             () = stop.asked() => break,
         }
-        match inputs::settings(&options.inputs, Some(&options.members)) {
-            Ok(now) => settings = now,
-            Err(failure) => {
-                tracing::error!(%failure, "the configuration cannot be used; the last one stays in force")
+        if leadership.can_be_lost() {
+            // Everything may have changed while this program stood by.
+            match inputs::again(&options.inputs, &options.members, &settings).await {
+                Ok(now) => drop(now.and_then(|now| taken(&options.target, &mut settings, now))),
+                Err(failure) => {
+                    tracing::error!(%failure, "the configuration cannot be used; the last one stays in force");
+                }
             }
+            followed.renew(options);
         }
         let lost = tokio::select! {
             lost = leadership.keep() => lost,
-            Err(failure) = lead(options, &mut settings, &health, &mut past) => {
+            Err(failure) = lead(options, &mut settings, &mut followed, &health, &mut past) => {
                 leadership.release().await;
                 return Err(failure);
             }
             () = stop.asked() => break,
         };
         tracing::warn!(why = lost, "this program does not write any more");
+        // Who stands by asks nobody.
+        followed.renew(options);
     }
     leadership.release().await;
     Ok(past.last.unwrap_or(Found::Good))
@@ -114,6 +145,7 @@ struct Past {
 async fn lead(
     options: &Apply,
     settings: &mut Settings,
+    followed: &mut Followed,
     health: &Health,
     past: &mut Past,
 ) -> Result<std::convert::Infallible, Failure> {
@@ -121,52 +153,41 @@ async fn lead(
     let mut pace = FollowOptions::default();
     pace.resync = Duration::from_secs(options.resync);
     loop {
-        let (mut services, mut nodes, statuses) = sources(options)?;
         let mut told = Told {
             azure: &azure,
             state: options.target.state.as_deref(),
             format: options.format,
             health,
-            statuses,
+            statuses: followed.statuses.as_mut(),
             past,
         };
+        let (services, nodes) = (&mut followed.services, &mut followed.nodes);
         let next: Settings = tokio::select! {
-            () = follow(&azure.executor, &mut *services, &mut *nodes, &pace, &mut told) => continue,
+            () = follow(&azure.executor, services, nodes, &pace, &mut told) => continue,
             next = inputs::changed(&options.inputs, &options.members, settings) => next,
         };
-        match Azure::open(&options.target, &next) {
-            Ok(mut opened) => {
-                opened.executor = opened.executor.continuing(&azure.executor);
-                azure = opened;
-                tracing::warn!("the configuration has changed and is in force");
-            }
-            Err(failure) => {
-                tracing::error!(%failure, "the configuration has changed and cannot be used; the last one stays in force");
-            }
+        if let Some(mut opened) = taken(&options.target, settings, next) {
+            opened.executor = opened.executor.continuing(&azure.executor);
+            azure = opened;
+            tracing::warn!("the configuration has changed and is in force");
         }
-        *settings = next;
+        followed.renew(options);
     }
 }
 
-type Sources = (
-    Box<dyn Source<Service>>,
-    Box<dyn Source<Node>>,
-    Option<Box<dyn Observer>>,
-);
-
-/// What is followed, and who writes statuses, if there is an API server that has them.
-fn sources(options: &Apply) -> Result<Sources, Failure> {
-    if let Some(client) = inputs::kubernetes(&options.inputs)? {
-        let mut statuses = client.status_writer().with_events();
-        if options.finalizer {
-            statuses = statuses.with_finalizers();
+/// Takes another configuration if it can be used.
+fn taken(target: &Target, settings: &mut Settings, next: Settings) -> Option<Azure> {
+    match Azure::open(target, &next) {
+        Ok(azure) => {
+            *settings = next;
+            Some(azure)
         }
-        let statuses: Box<dyn Observer> = Box::new(statuses);
-        let (services, nodes) = (Box::new(client.services()), Box::new(client.nodes()));
-        return Ok((services, nodes, Some(statuses)));
+        Err(failure) => {
+            tracing::error!(%failure, "the configuration has changed and cannot be used; the last one stays in force");
+            settings.pass_over(next);
+            None
+        }
     }
-    let (services, nodes) = inputs::files(&options.inputs, &options.members)?;
-    Ok((services, nodes, None))
 }
 
 /// Prints what came of each reconciliation, keeps the state, and has statuses written.
@@ -175,7 +196,7 @@ struct Told<'a> {
     state: Option<&'a Path>,
     format: Format,
     health: &'a Health,
-    statuses: Option<Box<dyn Observer>>,
+    statuses: Option<&'a mut Box<dyn Observer>>,
     past: &'a mut Past,
 }
 
@@ -233,4 +254,54 @@ fn keep(path: Option<&Path>, azure: &Azure) -> Result<(), Failure> {
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     let written = std::fs::write(&draft, text + "\n").and_then(|()| std::fs::rename(&draft, path));
     written.map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cli::{Credentials, Inputs, Members};
+    use super::*;
+
+    /// Whoever begins to lead again uses the last one that could be used.
+    #[tokio::test(start_paused = true)]
+    async fn a_configuration_that_cannot_be_used_replaces_none_that_can() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("azure.yaml");
+        let write = |cloud: &str| {
+            let text = format!(
+                "subscriptionId: s\nresourceGroup: g\nlocation: westeurope\nvnetName: net\ncloud: {cloud}\n"
+            );
+            std::fs::write(&config, text).unwrap();
+        };
+        let inputs = Inputs {
+            config: config.clone(),
+            services: None,
+            kubernetes: None,
+        };
+        let members = Members {
+            nodes: None,
+            nodes_from: None,
+            nodes_cluster: None,
+            remove_orphans: false,
+            delete_left_addresses: false,
+        };
+        let target = Target {
+            endpoint: None,
+            resource: None,
+            state: None,
+            credentials: Credentials::None,
+            ca_file: None,
+        };
+        write("AzurePublicCloud");
+        let mut settings = inputs::settings(&inputs, Some(&members)).unwrap();
+        write("AzureNowhereCloud");
+        let next = inputs::again(&inputs, &members, &settings).await.unwrap();
+        assert!(taken(&target, &mut settings, next.unwrap()).is_none());
+        assert!(Azure::open(&target, &settings).is_ok());
+        // It is told once.
+        let next = inputs::again(&inputs, &members, &settings).await.unwrap();
+        assert!(next.is_none());
+        write("AzureChinaCloud");
+        let next = inputs::again(&inputs, &members, &settings).await.unwrap();
+        assert!(taken(&target, &mut settings, next.unwrap()).is_some());
+    }
 }

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// Azure load balancers for a set of services: planned, shown, and only then written
 #[derive(Debug, Parser)]
@@ -45,6 +45,7 @@ pub(super) struct Plan {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("writing").args(["watch", "migrate_to_standard"])))]
 pub(super) struct Apply {
     #[command(flatten)]
     pub(super) inputs: Inputs,
@@ -66,7 +67,7 @@ pub(super) struct Apply {
     #[arg(long, requires = "watch", requires = "kubernetes")]
     pub(super) finalizer: bool,
     /// Write only while this program holds a lease of the API server, and stand by otherwise
-    #[arg(long, requires = "watch", requires = "kubernetes")]
+    #[arg(long, requires = "writing", requires = "kubernetes")]
     pub(super) leader_elect: bool,
     /// The lease. Default: `azure-loadbalancer` in the namespace of the pod, or in `default`
     #[arg(long, value_name = "NAMESPACE/NAME", requires = "leader_elect")]
@@ -79,7 +80,7 @@ pub(super) struct Apply {
     #[arg(
         long,
         value_name = "FILE",
-        requires = "watch",
+        requires = "writing",
         conflicts_with = "leader_elect"
     )]
     pub(super) leader_lock: Option<PathBuf>,

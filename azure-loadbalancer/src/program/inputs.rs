@@ -95,14 +95,14 @@ pub(super) fn kubernetes(
 }
 
 /// The sources of services and of nodes.
-pub(super) type Followed = (Box<dyn Source<Service>>, Box<dyn Source<Node>>);
+pub(super) type Sources = (Box<dyn Source<Service>>, Box<dyn Source<Node>>);
 
 /// Files that are followed, and a cluster that is discovered.
-pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Followed, Failure> {
+pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Sources, Failure> {
     let missing = || Failure::new("--services and --nodes are missing");
     let services = inputs.services.as_ref().ok_or_else(missing)?;
     let nodes: Box<dyn Source<Node>> = match NodesFrom::of(members)? {
-        Some(source) => source.follow()?,
+        Some(source) => source.follow(),
         None => Box::new(FileSource::new(members.nodes.as_ref().ok_or_else(missing)?)),
     };
     Ok((Box::new(FileSource::new(services)), nodes))
@@ -112,8 +112,15 @@ pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Followed, Fail
 pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) identity: FileIdentity,
-    /// Its text.
+    /// Its text, or that of a later one that could not be used: it is told once.
     text: String,
+}
+
+impl Settings {
+    /// Takes another one for read, and stays as it is.
+    pub(super) fn pass_over(&mut self, other: Self) {
+        self.text = other.text;
+    }
 }
 
 pub(super) fn settings(inputs: &Inputs, members: Option<&Members>) -> Result<Settings, Failure> {
@@ -121,18 +128,40 @@ pub(super) fn settings(inputs: &Inputs, members: Option<&Members>) -> Result<Set
     parsed(text, inputs, members)
 }
 
-/// Waits until the configuration has changed into another one that can be used.
+/// The configuration as it is now, if it is another one than was read last and is not being written.
+pub(super) async fn again(
+    inputs: &Inputs,
+    members: &Members,
+    now: &Settings,
+) -> Result<Option<Settings>, Failure> {
+    let text = read(&inputs.config)?;
+    if text == now.text {
+        return Ok(None);
+    }
+    tokio::time::sleep(RELOOK).await;
+    match read(&inputs.config)? == text {
+        true => parsed(text, inputs, Some(members)).map(Some),
+        // Whoever follows it takes it once it is whole.
+        false => Ok(None),
+    }
+}
+
+/// Waits until the configuration has changed into another one that can be used. One that is being written may be valid although
+/// it is cut off, so two looks in a row must have read the same.
 pub(super) async fn changed(inputs: &Inputs, members: &Members, now: &Settings) -> Settings {
     let mut last = now.text.clone();
+    let mut seen = None;
     loop {
         tokio::time::sleep(RELOOK).await;
         let path = inputs.config.clone();
         // Disks block, and those on a network may hang.
         let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
         let Ok(Ok(text)) = text else {
+            seen = None;
             continue;
         };
-        if text == last {
+        let is_confirmed = seen.replace(text.clone()).as_ref() == Some(&text);
+        if text == last || !is_confirmed {
             continue;
         }
         last.clone_from(&text);
@@ -267,5 +296,61 @@ pub(super) fn resources(path: &Path) -> Result<Vec<Value>, Failure> {
             "{}: a list of resources is wanted, or an object with one as `value`",
             path.display()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "subscriptionId: s\nresourceGroup: g\nlocation: westeurope\nclusterName: shop\nvnetName: net\n";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_configuration_that_is_being_written_is_not_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("azure.yaml");
+        let write = |more: &str| std::fs::write(&config, format!("{WHOLE}{more}")).unwrap();
+        let inputs = Inputs {
+            config: config.clone(),
+            services: None,
+            kubernetes: None,
+        };
+        let members = Members {
+            nodes: None,
+            nodes_from: None,
+            nodes_cluster: None,
+            remove_orphans: false,
+            delete_left_addresses: false,
+        };
+        write("securityGroupName: before\n");
+        let now = settings(&inputs, Some(&members)).unwrap();
+        // Both who follows it and who begins to write finds the half of a new one.
+        for is_followed in [true, false] {
+            write("");
+            let whole = async {
+                let looks = if is_followed { 3 } else { 1 };
+                tokio::time::sleep(RELOOK * looks / 2).await;
+                write("securityGroupName: after\n");
+                std::future::pending::<()>().await;
+            };
+            let taken = async {
+                match is_followed {
+                    true => Some(changed(&inputs, &members, &now).await),
+                    false => again(&inputs, &members, &now).await.unwrap(),
+                }
+            };
+            let taken = tokio::select! {
+                taken = taken => taken,
+                () = whole => None,
+            };
+            let name = taken.map(|settings| settings.config.security_group_name);
+            let expected = is_followed.then(|| Some("after".to_owned()));
+            assert_eq!(name, expected);
+        }
+        let taken = again(&inputs, &members, &now).await.unwrap();
+        assert!(taken.is_some(), "it is whole");
+        write("securityGroupName: before\n");
+        let taken = again(&inputs, &members, &now).await.unwrap();
+        assert!(taken.is_none(), "it is what is in force");
     }
 }

@@ -15,7 +15,7 @@ use super::inputs;
 
 /// The file with the name of a pod's namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// The wait between two attempts to get a lock.
+/// The wait between two attempts to get a lock, and between two looks whether its file is still there.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// The right to write.
@@ -79,8 +79,22 @@ impl Leadership {
                 self.health.stand_by(lease.holder());
                 lost.to_string()
             }
-            Kind::Alone | Kind::Lock { .. } => std::future::pending().await,
+            Kind::Lock { path, held } => {
+                while held.as_ref().is_some_and(|file| is_at(path, file)) {
+                    tokio::time::sleep(RETRY).await;
+                }
+                // Another program finds no lock at the path, and takes it.
+                *held = None;
+                self.health.stand_by("");
+                format!("{} was removed or made again", path.display())
+            }
+            Kind::Alone => std::future::pending().await,
         }
+    }
+
+    /// Whether another program may have the right to write.
+    pub(super) fn can_be_lost(&self) -> bool {
+        !matches!(self.kind, Kind::Alone)
     }
 
     /// Lets others write.
@@ -124,24 +138,42 @@ async fn locked(path: &std::path::Path, health: &Health) -> Result<File, Failure
     let unusable = |error: std::io::Error| {
         Failure::new(format!("{} cannot be locked: {error}", path.display()))
     };
-    // Nothing is written there, so it may be a file that is used otherwise.
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(unusable)?;
     let mut is_told = false;
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => {}
+        // Nothing is written there, so it may be a file that is used otherwise. It may be another one at each attempt.
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(unusable)?;
+        let is_taken = match file.try_lock() {
+            Ok(()) if is_at(path, &file) => return Ok(file),
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
-        }
-        if !is_told {
+        };
+        if is_taken && !is_told {
             tracing::warn!(file = %path.display(), "standing by: another program has the lock");
             health.stand_by("another program on this machine");
             is_told = true;
         }
         tokio::time::sleep(RETRY).await;
     }
+}
+
+/// Whether a path still leads to an open file, as far as that is known.
+#[cfg(unix)]
+fn is_at(path: &std::path::Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (std::fs::metadata(path), file.metadata()) {
+        (Ok(there), Ok(held)) => (there.dev(), there.ino()) == (held.dev(), held.ino()),
+        (Err(error), _) => error.kind() != std::io::ErrorKind::NotFound,
+        (Ok(_), Err(_)) => true,
+    }
+}
+
+/// Only Unix tells which file it is.
+#[cfg(not(unix))]
+fn is_at(_: &std::path::Path, _: &File) -> bool {
+    true
 }

@@ -95,11 +95,11 @@ pub(super) async fn carry_out(
         }
     };
     let left = migration.stages.len() - usize::from(is_done);
-    let document =
-        json!({ "stage": stage.kind, "done": is_done, "error": error, "stagesLeft": left });
+    let warnings = &migration.warnings;
+    let document = json!({ "stage": stage.kind, "done": is_done, "error": error, "stagesLeft": left, "warnings": warnings });
     print(&match format {
         Format::Json => format!("{document}\n"),
-        Format::Text => said(stage.kind, is_done, &error, left),
+        Format::Text => said(stage.kind, is_done, &error, left) + &warned(warnings),
     })?;
     Ok(if is_done { Found::Good } else { Found::Bad })
 }
@@ -117,6 +117,13 @@ fn said(kind: StageKind, is_done: bool, error: &str, left: usize) -> String {
     }
 }
 
+fn warned(warnings: &[String]) -> String {
+    let lines = warnings
+        .iter()
+        .map(|warning| format!("warning: {}\n", show::plain(warning)));
+    lines.collect()
+}
+
 fn text(migration: &Migration, style: Style) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let count = migration.stages.len();
@@ -128,9 +135,7 @@ fn text(migration: &Migration, style: Style) -> Result<String, std::fmt::Error> 
         text.push_str(&show::writes(&stage.writes, style)?);
         text.push('\n');
     }
-    for warning in &migration.warnings {
-        writeln!(text, "warning: {}", show::plain(warning))?;
-    }
+    text.push_str(&warned(&migration.warnings));
     for obstacle in &migration.obstacles {
         writeln!(text, "in the way: {}", show::plain(obstacle))?;
     }

@@ -4,6 +4,7 @@ mod apply;
 mod changes;
 mod cli;
 mod emulate;
+mod followed;
 mod health;
 mod identity;
 mod inputs;

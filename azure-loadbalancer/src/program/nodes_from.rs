@@ -35,7 +35,7 @@ mod absent {
             match self.0 {}
         }
 
-        pub(in crate::program) fn follow(self) -> Result<Box<dyn Source<Node>>, Failure> {
+        pub(in crate::program) fn follow(self) -> Box<dyn Source<Node>> {
             match self.0 {}
         }
     }
@@ -50,10 +50,13 @@ mod present {
     use azure_loadbalancer::Node;
     use azure_loadbalancer::discovery::ClusterNodes;
     use azure_loadbalancer::sources::{Source, SourceError};
+    use discovery_core::runner::Driver;
     use discovery_core::{ConfigProvider, DiscoveryProvider, ProviderState, Runner};
     use program_kit::{read, with_causes};
     use proxy_model::json::{ObjectReader, parse_document};
     use proxy_model::{Problems, Severity, yaml};
+    use tokio::task::JoinSet;
+    use tokio::time::{Instant, timeout_at};
 
     use super::*;
 
@@ -129,15 +132,17 @@ mod present {
             nodes.ok_or_else(|| Failure::new(without(&once.state, &self.cluster)))
         }
 
-        /// The nodes as they change.
-        pub(in crate::program) fn follow(self) -> Result<Box<dyn Source<Node>>, Failure> {
-            let provider = self.runner.start();
-            Ok(Box::new(Followed {
+        /// The nodes as they change. Nobody is asked before somebody wants to know.
+        pub(in crate::program) fn follow(self) -> Box<dyn Source<Node>> {
+            let (provider, driver) = self.runner.into_parts();
+            Box::new(Followed {
                 nodes: ClusterNodes::new(&provider, &*self.cluster),
                 provider,
                 cluster: self.cluster,
-                is_known: false,
-            }))
+                driver: Some(driver),
+                work: JoinSet::new(),
+                tell_at: None,
+            })
         }
     }
 
@@ -213,34 +218,69 @@ mod present {
         format!("--nodes-cluster: there is no cluster {cluster:?}; {known}")
     }
 
-    /// The nodes of a source that is asked for as long as this is there.
+    /// The nodes of a source that is asked from the first call on for as long as this is there.
     struct Followed {
         nodes: ClusterNodes,
         provider: DiscoveryProvider,
         cluster: String,
-        is_known: bool,
+        /// The work of the provider, until it is begun.
+        driver: Option<Driver>,
+        work: JoinSet<()>,
+        /// The time at which it is told that there are no nodes; none: there were some, or it has been told.
+        tell_at: Option<Instant>,
     }
 
     #[async_trait]
     impl Source<Node> for Followed {
         async fn next(&mut self) -> Result<Vec<Node>, SourceError> {
-            if !self.is_known {
+            if let Some(driver) = self.driver.take() {
+                self.work.spawn(driver);
+                self.tell_at = Some(Instant::now() + PATIENCE);
+            }
+            if let Some(at) = self.tell_at {
                 // Whoever waits for a cluster that does not come is told which ones there are.
-                self.is_known = true;
-                match tokio::time::timeout(PATIENCE, self.nodes.next()).await {
-                    Ok(nodes) => return nodes,
-                    Err(_) => {
-                        let state = self.provider.subscribe().borrow().clone();
-                        let is_there = state.config.as_ref().is_some_and(|config| {
-                            ClusterNodes::of(config, &self.cluster).is_some()
-                        });
-                        if !is_there {
-                            return Err(SourceError::new(without(&state, &self.cluster)));
-                        }
-                    }
+                let nodes = timeout_at(at, self.nodes.next()).await;
+                self.tell_at = None;
+                if let Ok(nodes) = nodes {
+                    return nodes;
+                }
+                let state = self.provider.subscribe().borrow().clone();
+                let config = state.config.as_ref();
+                let is_there =
+                    config.is_some_and(|config| ClusterNodes::of(config, &self.cluster).is_some());
+                if !is_there {
+                    return Err(SourceError::new(without(&state, &self.cluster)));
                 }
             }
             self.nodes.next().await
+        }
+    }
+
+    #[cfg(all(test, feature = "serf"))]
+    mod tests {
+        use super::*;
+
+        /// As [`follow`](azure_loadbalancer::execute::follow) drops calls when the other source has news.
+        #[tokio::test(start_paused = true)]
+        async fn a_cluster_that_does_not_come_is_told_once_whatever_calls_are_dropped() {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("nodes.yaml");
+            std::fs::write(&path, "SerfDiscovery: {Agents: ['127.0.0.1:1']}\n").unwrap();
+            let Ok(made) = NodesFrom::read(&path, "service:proxy") else {
+                panic!("it can be read");
+            };
+            let mut source = made.follow();
+            let began = Instant::now();
+            let mut told = Vec::new();
+            while began.elapsed() < PATIENCE * 6 {
+                if let Ok(told_now) = tokio::time::timeout(PATIENCE / 5, source.next()).await {
+                    let error = told_now.unwrap_err().to_string();
+                    told.push((began.elapsed().as_secs(), error));
+                }
+            }
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert_eq!(told[0].0, PATIENCE.as_secs());
+            assert!(told[0].1.contains("nothing is known yet"), "{told:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use super::readiness::node_now;
 use super::{RECHECK, Source, SourceError};
@@ -15,6 +15,8 @@ use crate::text::{Documents, MAX_BYTES, Misread, read_value};
 
 /// How often files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// After how many looks in a row at always another text that is told.
+const MOST_LOOKS: u32 = 10;
 
 /// What can be read from a document.
 pub trait FromDocument: Sized + Send {
@@ -64,7 +66,8 @@ pub struct DocumentError {
 
 /// Reads documents from a text of JSON or, with feature `yaml`, of YAML: a list (`kind: List` or `…List`, with `items`), an array of
 /// documents, or documents one behind the other, each of which may be a list. Documents of another kind are passed over, but a text
-/// that has no others is refused: it is another file than was meant, and nothing at all would be taken for what is wanted.
+/// that has no others is refused: it is another file than was meant, and nothing at all would be taken for what is wanted. So is a
+/// list without `kind`, which `kubectl` writes last: the text is cut off.
 ///
 /// # Errors
 ///
@@ -138,7 +141,11 @@ impl<'d> Items<'d> {
             Value::Object(object) => match object.get("items") {
                 Some(Value::Array(all)) => {
                     let kind = object.get("kind").and_then(Value::as_str);
-                    let kind = kind.and_then(|kind| kind.strip_suffix("List"));
+                    // YAML that is cut off is often valid, with fewer items.
+                    let kind = kind.ok_or(
+                        "it has `items` and no `kind`; is it cut off? `kubectl` writes `kind: List` behind the items",
+                    )?;
+                    let kind = kind.strip_suffix("List");
                     let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or(T::KIND);
                     Ok(items(all, kind, Some("items"), true))
                 }
@@ -193,11 +200,19 @@ impl Place<'_> {
 }
 
 /// A file of services or nodes that is read again when it changes. It is looked at every second, so it may be replaced, and it
-/// may be on a network.
+/// may be on a network. A text is believed when two looks in a row have read the same: one that is being written may be valid, with
+/// fewer items. One that is never the same twice is told as an error.
 #[derive(Debug)]
 pub struct FileSource<T> {
     path: PathBuf,
+    /// The text that was believed last.
     last: Option<String>,
+    /// A text that was read once only.
+    unconfirmed: Option<String>,
+    /// The looks in a row that have read another text than the one before.
+    unsettled: u32,
+    /// The next look.
+    look_at: Option<Instant>,
     is_told: bool,
     recheck: Option<Instant>,
     kind: std::marker::PhantomData<fn() -> T>,
@@ -209,6 +224,9 @@ impl<T: FromDocument> FileSource<T> {
         Self {
             path: path.into(),
             last: None,
+            unconfirmed: None,
+            unsettled: 0,
+            look_at: None,
             is_told: false,
             recheck: None,
             kind: std::marker::PhantomData,
@@ -218,29 +236,55 @@ impl<T: FromDocument> FileSource<T> {
     fn error(&self, error: impl std::error::Error + Send + Sync + 'static) -> SourceError {
         SourceError::new(format!("{} cannot be read", self.path.display())).with_source(error)
     }
+
+    /// Whether a text is news: another one than before that was read twice, or one that is due to be read anew.
+    fn is_news(&mut self, text: &str) -> Result<bool, SourceError> {
+        if self.last.as_deref() == Some(text) {
+            self.unconfirmed = None;
+            self.unsettled = 0;
+            return Ok(self.recheck.is_some_and(|at| at <= Instant::now()));
+        }
+        if self.unconfirmed.as_deref() == Some(text) {
+            self.unconfirmed = None;
+            self.unsettled = 0;
+            return Ok(true);
+        }
+        self.unconfirmed = Some(text.to_owned());
+        self.unsettled = self.unsettled.saturating_add(1);
+        // Once; the last state may be an old one by then.
+        match self.unsettled {
+            MOST_LOOKS => Err(SourceError::new(format!(
+                "{} is written all the time; it is used once it stays the same for {} s",
+                self.path.display(),
+                INTERVAL.as_secs()
+            ))),
+            _ => Ok(false),
+        }
+    }
 }
 
 #[async_trait]
 impl<T: FromDocument> Source<T> for FileSource<T> {
     async fn next(&mut self) -> Result<Vec<T>, SourceError> {
         loop {
-            if self.last.is_some() || self.is_told {
-                sleep(INTERVAL).await;
+            if let Some(at) = self.look_at {
+                sleep_until(at).await;
             }
             let path = self.path.clone();
             // Disks block, and those on a network may hang.
             let text = tokio::task::spawn_blocking(move || read(&path)).await;
+            self.look_at = Some(Instant::now() + INTERVAL);
             match text.map_err(|error| self.error(error))? {
-                Err(_) if self.is_told => {}
+                Err(_) if self.is_told => self.unconfirmed = None,
                 Err(error) => {
                     // Once; a file that is away for a while is no news.
                     self.is_told = true;
+                    self.unconfirmed = None;
                     return Err(self.error(error));
                 }
                 Ok(text) => {
                     self.is_told = false;
-                    let is_due = self.recheck.is_some_and(|at| at <= Instant::now());
-                    if self.last.as_ref() == Some(&text) && !is_due {
+                    if !self.is_news(&text)? {
                         continue;
                     }
                     let documents = read_documents::<T>(&text);
@@ -293,7 +337,7 @@ impl FromDocument for Node {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::timeout;
+    use tokio::time::{sleep, timeout};
 
     use super::*;
 
@@ -338,6 +382,7 @@ mod tests {
             ("{", "not JSON"),
             ("3", "neither a document nor a list"),
             (r#"{"items":3}"#, "`items` is not a list"),
+            (r#"{"items":[]}"#, "it has `items` and no `kind`"),
             (
                 r#"[{"metadata":{"annotations":3}}]"#,
                 "item 0 (Service without a name)",
@@ -401,6 +446,10 @@ mod tests {
                 "document 2: it is neither a document nor a list",
             ),
             ("a: [\n", "it is not YAML"),
+            (
+                "apiVersion: v1\nitems:\n- kind: Service\n  metadata:\n    name: web\n",
+                "it has `items` and no `kind`; is it cut off?",
+            ),
         ] {
             let error = read_documents::<Service>(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text:?}: {error}");
@@ -430,5 +479,90 @@ mod tests {
         );
         write("b");
         assert_eq!(names(&source.next().await.unwrap()), ["b"]);
+    }
+
+    /// Documents, one behind the other: whatever is cut off between two of them is valid.
+    fn text_of(names: &[&str]) -> String {
+        let documents = names
+            .iter()
+            .map(|name| format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}\n"));
+        documents.collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_is_being_written_is_not_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("services.json");
+        let write = |names: &[&str]| std::fs::write(&path, text_of(names)).unwrap();
+        let mut source = FileSource::<Service>::new(&path);
+        // Between the first look, which is at once, and the second; and later between two of them.
+        for (whole, looks) in [(&["a", "b"][..], 1), (&["a", "b", "c"], 3)] {
+            write(&["a"]);
+            let writer = async {
+                sleep(INTERVAL * looks / 2).await;
+                write(whole);
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                state = source.next() => assert_eq!(names(&state.unwrap()), whole),
+                () = writer => {}
+            }
+        }
+        // What is back before it was believed is no news.
+        write(&["a"]);
+        let back = async {
+            sleep(INTERVAL * 3 / 2).await;
+            write(&["a", "b", "c"]);
+            sleep(INTERVAL * 10).await;
+        };
+        tokio::select! {
+            state = source.next() => panic!("{state:?}"),
+            () = back => {}
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_dropped_delays_no_look() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("services.json");
+        std::fs::write(&path, text_of(&["a"])).unwrap();
+        let mut source = FileSource::<Service>::new(&path);
+        for name in ["a", "b"] {
+            std::fs::write(&path, text_of(&[name])).unwrap();
+            let mut calls = 0;
+            let state = loop {
+                calls += 1;
+                assert!(calls < 20, "it is never looked");
+                if let Ok(state) = timeout(INTERVAL / 4, source.next()).await {
+                    break state.unwrap();
+                }
+            };
+            assert_eq!(names(&state), [name]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_is_written_all_the_time_is_told_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("services.json");
+        let mut source = FileSource::<Service>::new(&path);
+        let writer = async {
+            for count in 0.. {
+                std::fs::write(&path, text_of(&[&format!("web-{count}")])).unwrap();
+                sleep(INTERVAL / 2).await;
+            }
+        };
+        let told = async {
+            sleep(INTERVAL / 4).await;
+            let error = source.next().await.unwrap_err().to_string();
+            assert!(error.contains("is written all the time"), "{error}");
+            let again = timeout(INTERVAL * 60, source.next()).await;
+            assert!(again.is_err(), "{again:?}");
+        };
+        tokio::select! {
+            () = told => {}
+            () = writer => {}
+        }
+        assert_eq!(source.next().await.unwrap().len(), 1);
     }
 }

@@ -54,6 +54,13 @@ pub(super) struct Settling {
     quarantined: Vec<QuarantinedService>,
 }
 
+/// The last good rules of a service with its destinations, as far as these are known.
+struct Fallback {
+    rules: Arc<ProxyConfig>,
+    /// All destinations are current. If not, some are those that served last.
+    are_read: bool,
+}
+
 impl Settling {
     /// Nothing yet. What is `reserved` nobody but its owner gets.
     pub(super) fn new(reserved: Owners) -> Self {
@@ -72,6 +79,7 @@ impl Settling {
         evaluation: Evaluation,
     ) {
         let mut problems = evaluation.problems.clone();
+        let are_read = service.unread.is_empty();
         if evaluation.is_good() {
             let claimed = match &evaluation.fragment {
                 None => Ok(None),
@@ -99,17 +107,19 @@ impl Settling {
                 Err(clash) => problems.append(clash),
             }
         }
-        self.quarantine(name, known, problems, evaluation.fallback);
+        let fallback = evaluation
+            .fallback
+            .map(|rules| Fallback { rules, are_read });
+        self.quarantine(name, known, problems, fallback);
     }
 
-    /// A service that does not serve as the source says. `fallback` has its last good rules with its current
-    /// destinations, if these are known.
+    /// A service that does not serve as the source says.
     fn quarantine(
         &mut self,
         name: &Arc<str>,
         known: &mut Known,
         mut problems: Problems,
-        fallback: Option<Arc<ProxyConfig>>,
+        fallback: Option<Fallback>,
     ) {
         let since = known
             .quarantine
@@ -160,12 +170,14 @@ impl Settling {
         &mut self,
         name: &Arc<str>,
         known: &mut Known,
-        fallback: Arc<ProxyConfig>,
+        Fallback { rules, are_read }: Fallback,
     ) -> Option<Moment> {
         let good = known.good.as_mut()?;
-        self.claim(name, &fallback).ok()?;
-        good.fragment = fallback;
-        good.destinations_at = Moment::now();
+        self.claim(name, &rules).ok()?;
+        good.fragment = rules;
+        if are_read {
+            good.destinations_at = Moment::now();
+        }
         Some(good.at)
     }
 

@@ -213,6 +213,8 @@ impl Worker {
         .await?;
         self.registry = Some(registry);
         if in_doubt.is_empty() {
+            // Whoever waited for a turn needs none any more.
+            self.validation.fallbacks(Vec::new()).await;
             return Some(Ok(answer));
         }
         // This runs parsers and filters of others, which nobody can stop.

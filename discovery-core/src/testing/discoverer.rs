@@ -21,11 +21,12 @@ use crate::unreachable::UnreachableService;
 /// ```
 /// use discovery_core::testing::ScriptedDiscoverer;
 /// use discovery_core::{ConfigProvider, DiscoverError, DiscoveredService, Runner, SourceState};
+/// use proxy_model::config::ProxyConfig;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let source = ScriptedDiscoverer::new("script");
-/// source.answer([DiscoveredService::configured("web", Default::default())]);
+/// source.answer([DiscoveredService::configured("web", ProxyConfig::default())]);
 /// source.fail(DiscoverError::transient("down"));
 ///
 /// let provider = Runner::new(source.clone()).start();

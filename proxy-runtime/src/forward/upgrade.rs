@@ -25,7 +25,8 @@ use crate::progress::SharedProgress;
 use crate::response::OpenAccount;
 use crate::upstream::{Lease, Switching};
 
-/// Bytes that a tunnel holds at a time, in each direction.
+/// Bytes that a tunnel holds at a time, in each direction. The server counts both while a client does not read
+/// (`TUNNEL_BUFFERS`).
 const BUFFER: usize = 16 * 1024;
 
 /// A client's wish to switch to another protocol.

@@ -169,7 +169,9 @@ fn read_fields(fields: &HeaderMap) -> (ClassSet, Option<&HeaderValue>) {
         let name = name.as_str().as_bytes();
         let class = classify(name);
         classes = classes.with(class);
-        if class == FieldClass::Other && has_underscore(name) {
+        // The other classes are those of whole names, and none of these has an underscore.
+        let may_be_any = matches!(class, FieldClass::Other | FieldClass::XForwarded);
+        if may_be_any && has_underscore(name) {
             classes = classes.with(FieldClass::Underscored);
         }
         if class == FieldClass::Host && host.is_none() {

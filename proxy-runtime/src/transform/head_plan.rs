@@ -16,7 +16,7 @@ use proxy_model::transform::{
 use crate::connection::ConnectionInfo;
 use crate::head::HeadEdits;
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
-use crate::transform::{LoopGuard, Origin, is_imitation};
+use crate::transform::{LoopGuard, NoValue, Origin, is_imitation, route_value};
 
 /// The operations on one head that are gathered without an allocation.
 const FEW_OPERATIONS: usize = 24;
@@ -72,10 +72,8 @@ pub(crate) enum RequestOperation {
     Write(FieldName, HeaderValue, SetOrAppend),
     /// A part of where the request came from. What is not known and to be set is removed: it is not to be believed.
     Tell(FieldName, XForwardedPart, SetOrAppend),
-    /// The value of this number that the plan computes for a request. Without a value, nothing is changed.
+    /// The value of this number that the plan computes for a request.
     Computed(FieldName, usize, SetOrAppend),
-    /// The same, and without a value the field is removed: it is not to be believed.
-    ComputedOrRemoved(FieldName, usize),
 }
 
 /// A value that depends on the request.
@@ -88,7 +86,7 @@ enum Computed {
 }
 
 /// The values that a plan computes for one request, by number.
-type ComputedValues = Vec<Option<HeaderValue>>;
+type ComputedValues = Vec<Result<HeaderValue, NoValue>>;
 
 /// One change of a response's fields.
 #[derive(Debug)]
@@ -213,11 +211,8 @@ impl HeadPlan {
         let captured = route.matcher().path().capture(head.path());
         let captured: RouteValues = captured.unwrap_or_default();
         let computed = self.computed.iter().map(|computed| match computed {
-            Computed::RouteValue(parameter) => {
-                // A value that no header may hold is as good as none: it comes from the client's path.
-                HeaderValue::from_bytes(captured.get(parameter)?.as_bytes()).ok()
-            }
-            Computed::Forwarded(told) => origin.forwarded(told),
+            Computed::RouteValue(parameter) => route_value(&captured, parameter),
+            Computed::Forwarded(told) => origin.forwarded(told).ok_or(NoValue::NotToBeWritten),
         });
         computed.collect()
     }
@@ -338,8 +333,7 @@ impl RequestOperation {
             Self::Remove(name)
             | Self::Write(name, _, SetOrAppend::Set)
             | Self::Tell(name, _, SetOrAppend::Set)
-            | Self::Computed(name, _, SetOrAppend::Set)
-            | Self::ComputedOrRemoved(name, _) => Some(name),
+            | Self::Computed(name, _, SetOrAppend::Set) => Some(name),
             Self::Write(..) | Self::Tell(..) | Self::Computed(..) => None,
         }
     }
@@ -348,10 +342,9 @@ impl RequestOperation {
     fn writes(&self, name: &FieldName) -> bool {
         match self {
             Self::Remove(_) => false,
-            Self::Write(own, ..)
-            | Self::Tell(own, ..)
-            | Self::Computed(own, ..)
-            | Self::ComputedOrRemoved(own, _) => own.is_same(name),
+            Self::Write(own, ..) | Self::Tell(own, ..) | Self::Computed(own, ..) => {
+                own.is_same(name)
+            }
         }
     }
 
@@ -360,10 +353,9 @@ impl RequestOperation {
     #[inline]
     fn for_request<'o, 'p: 'o>(
         &'o self,
-        values: &'o [Option<HeaderValue>],
+        values: &'o [Result<HeaderValue, NoValue>],
         part: impl FnOnce(XForwardedPart) -> Option<FieldValue<'p>>,
     ) -> FieldOperation<'o> {
-        let computed = |number: usize| values.get(number).and_then(Option::as_ref).map(known);
         match self {
             Self::Remove(name) => FieldOperation::Remove(name),
             Self::Write(name, value, action) => written(name, known(value), *action),
@@ -372,13 +364,12 @@ impl RequestOperation {
                 (None, SetOrAppend::Set) => FieldOperation::Remove(name),
                 (None, SetOrAppend::Append) => FieldOperation::Nothing,
             },
-            Self::Computed(name, number, action) => match computed(*number) {
-                Some(value) => written(name, value, *action),
-                None => FieldOperation::Nothing,
-            },
-            Self::ComputedOrRemoved(name, number) => match computed(*number) {
-                Some(value) => FieldOperation::Set(name, value),
-                None => FieldOperation::Remove(name),
+            Self::Computed(name, number, action) => match (values.get(*number), action) {
+                (Some(Ok(value)), action) => written(name, known(value), *action),
+                (Some(Err(NoValue::NotToBeWritten)), SetOrAppend::Set) => {
+                    FieldOperation::Remove(name)
+                }
+                (Some(Err(_)) | None, _) => FieldOperation::Nothing,
             },
         }
     }
@@ -509,14 +500,13 @@ fn request_operation(
             let name = changeable(&http::header::FORWARDED)?;
             match told.action() {
                 ForwardedAction::Remove => RequestOperation::Remove(name),
-                action => {
+                ForwardedAction::Set => {
                     let number = compute(Computed::Forwarded(*told));
-                    match action {
-                        ForwardedAction::Append => {
-                            RequestOperation::Computed(name, number, SetOrAppend::Append)
-                        }
-                        _ => RequestOperation::ComputedOrRemoved(name, number),
-                    }
+                    RequestOperation::Computed(name, number, SetOrAppend::Set)
+                }
+                ForwardedAction::Append => {
+                    let number = compute(Computed::Forwarded(*told));
+                    RequestOperation::Computed(name, number, SetOrAppend::Append)
                 }
             }
         }

@@ -22,7 +22,7 @@ pub(crate) use self::head_plan::{
 };
 pub(crate) use self::loop_guard::{LoopGuard, guards};
 #[cfg(feature = "server")]
-pub(crate) use self::request::is_imitation;
+pub(crate) use self::request::{NoValue, is_imitation, route_value};
 pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
 pub(crate) use self::response::{apply_to_own_response, apply_to_response, apply_to_trailers};
 #[cfg(feature = "server")]

@@ -40,13 +40,11 @@ pub(crate) fn apply_to_request(
                 name,
                 parameter,
                 action,
-            } => {
-                // A value that no header may hold is as good as none: it comes from the client's path.
-                let value = values.get(parameter).map(|value| value.as_bytes());
-                if let Some(Ok(value)) = value.map(HeaderValue::from_bytes) {
-                    outgoing.write(name, value, *action);
-                }
-            }
+            } => match (route_value(values, parameter), action) {
+                (Ok(value), action) => outgoing.write(name, value, *action),
+                (Err(NoValue::NotToBeWritten), SetOrAppend::Set) => outgoing.remove(name),
+                (Err(_), _) => {}
+            },
             RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {
                 // No server of this crate asks clients for certificates yet, so there is none to tell of.
                 outgoing.remove(name);
@@ -68,6 +66,26 @@ pub(crate) fn apply_to_request(
             _ => {}
         }
     }
+}
+
+/// Why a transform has no value to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoValue {
+    /// The route matched without the parameter: the header stays as it is.
+    NotThere,
+    /// There is none that can be written. What the client says in the place of a header that is set is not to be believed.
+    NotToBeWritten,
+}
+
+/// The value of a route parameter as one of a header, without the white space around it, which no header has.
+///
+/// # Errors
+///
+/// There is none, or none that a header may hold: it comes from the client's path.
+pub(crate) fn route_value(values: &RouteValues, parameter: &str) -> Result<HeaderValue, NoValue> {
+    let value = values.get(parameter).ok_or(NoValue::NotThere)?;
+    let value = value.as_bytes().trim_ascii();
+    HeaderValue::from_bytes(value).map_err(|_| NoValue::NotToBeWritten)
 }
 
 fn has_underscore(name: &HeaderName) -> bool {

@@ -25,7 +25,9 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
         .get_mut("ipConfigurations")
         .and_then(Value::as_array_mut);
     let mut own = BTreeSet::new();
-    for configuration in configurations.into_iter().flatten() {
+    let configurations = configurations.map_or(&mut [][..], Vec::as_mut_slice);
+    choose_primary(configurations);
+    for configuration in configurations {
         let name = name(configuration).to_owned();
         let Some(properties) = configuration["properties"].as_object_mut() else {
             continue;
@@ -34,6 +36,20 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
         allocate(context, &name, properties, &mut own)?;
     }
     Ok(())
+}
+
+/// Says of each IP configuration whether it is the primary one: the first, unless another is.
+fn choose_primary(configurations: &mut [Value]) {
+    let is_primary = |one: &Value| one["properties"]["primary"] == true;
+    let chosen = configurations.iter().position(is_primary).unwrap_or(0);
+    for (position, configuration) in configurations.iter_mut().enumerate() {
+        if let Some(properties) = configuration["properties"].as_object_mut() {
+            let primary = properties.entry("primary").or_insert(Value::Null);
+            if primary.is_null() {
+                *primary = json!(position == chosen);
+            }
+        }
+    }
 }
 
 /// Gives an IP configuration its address: the one it asks for, the one it had, or a free one.

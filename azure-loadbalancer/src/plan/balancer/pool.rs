@@ -121,12 +121,7 @@ fn without_nodes(world: &World<'_>, balancer: &LoadBalancer, members: usize) -> 
     }
     let cluster = &world.config.cluster_name;
     let pool = format!("pool {cluster} of load balancer {}", balancer.name);
-    let why = match world.nodes.len() {
-        0 => "no node is known".to_owned(),
-        count => format!(
-            "none of {count} known nodes takes part (not ready, excluded by a label, refused, or without an IPv4 address)"
-        ),
-    };
+    let why = machines::nobody(world.nodes.len());
     if members == 0 {
         return Some(format!(
             "{pool} has no member, since {why}: nobody answers for its services"

@@ -224,7 +224,8 @@ where
             let deadline = renewed + self.options.renew_deadline;
             sleep_until(deadline.min(Instant::now() + self.options.retry)).await;
             let began = Instant::now();
-            // A machine that was asleep wakes up here, and others may lead since.
+            // A program that was held up comes here late, and others may lead since. The time that a machine sleeps is not in this
+            // clock on Linux: there the first renewal afterwards finds who has taken the lease.
             if began >= deadline {
                 return LeaseLost::NotRenewed { why };
             }

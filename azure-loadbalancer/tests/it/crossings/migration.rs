@@ -1,6 +1,9 @@
 //! From Basic to Standard, stage by stage, on the resource manager of these tests.
 
+use std::time::Duration;
+
 use azure_loadbalancer::execute::Executor;
+use azure_loadbalancer::node::{Readiness, labels};
 use azure_loadbalancer::plan::{Migration, StageKind};
 
 use super::*;
@@ -234,6 +237,50 @@ fn what_would_be_lost_is_an_obstacle() {
         not_yet.stages.is_empty() && not_yet.obstacles[0].contains("loadBalancerSku"),
         "{not_yet:?}"
     );
+}
+
+#[test]
+fn nothing_is_taken_down_for_pools_that_would_be_empty() {
+    let (azure, services) = old();
+    let executor = executor(&azure, &current());
+    let node = || nodes().remove(0);
+    let mut excluded = nodes().remove(1);
+    excluded
+        .labels
+        .insert(labels::EXCLUDED.to_owned(), String::new());
+    // It may stay a member, but the pool is another one then.
+    let not_ready = Node {
+        readiness: Readiness::NotReady(Duration::ZERO),
+        ..node()
+    };
+    let cases = [
+        (vec![], "no node is known"),
+        (vec![not_ready.clone()], "none of 1 known nodes takes part"),
+        (
+            vec![excluded, not_ready.clone()],
+            "none of 2 known nodes takes part",
+        ),
+    ];
+    for (members, why) in cases {
+        let found = run(executor.migration(&services, &members)).unwrap();
+        let is_obstacle = |one: &String| one.contains("empty pools") && one.contains(why);
+        assert!(
+            found.obstacles.iter().any(is_obstacle),
+            "{why}: {:?}",
+            found.obstacles
+        );
+        // The writes of the last stage have warnings of their own.
+        let is_told = |one: &String| one.contains("has no member, since") && one.contains(why);
+        assert!(
+            found.warnings.iter().any(is_told),
+            "{why}: {:?}",
+            found.warnings
+        );
+    }
+    // One that takes part is enough.
+    let found = run(executor.migration(&services, &[node(), not_ready])).unwrap();
+    assert_eq!(found.obstacles, [""; 0]);
+    assert_eq!(azure.writes(), [""; 0]);
 }
 
 /// Load balancers are read before addresses, so a frontend that another program of the same cluster makes in between shows only by

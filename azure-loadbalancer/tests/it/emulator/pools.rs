@@ -51,6 +51,46 @@ fn a_pool_has_addresses_or_interfaces() {
 }
 
 #[test]
+fn one_configuration_of_an_interface_is_primary() {
+    let mut machine = world(at_once());
+    let nic = network("networkInterfaces", "nic");
+    let body = |said: &[Value]| {
+        let mut body = interface(&[]);
+        let list = &mut body["properties"]["ipConfigurations"];
+        let one = list[0].clone();
+        let all = said.iter().enumerate().map(|(index, primary)| {
+            let mut one = one.clone();
+            one["name"] = json!(format!("c{index}"));
+            if !primary.is_null() {
+                one["properties"]["primary"] = primary.clone();
+            }
+            one
+        });
+        *list = all.collect();
+        body
+    };
+    let none = Value::Null;
+    for (said, expected) in [
+        (vec![none.clone()], vec![true]),
+        (vec![none.clone(), none.clone()], vec![true, false]),
+        (vec![none, json!(true)], vec![false, true]),
+    ] {
+        ask(&mut machine, "PUT", &nic, Some(body(&said)));
+        let shown = ask(&mut machine, "GET", &nic, None).expect(200).body;
+        let list = shown["properties"]["ipConfigurations"].as_array().unwrap();
+        let primary: Vec<_> = list
+            .iter()
+            .map(|one| one["properties"]["primary"] == true)
+            .collect();
+        assert_eq!(primary, expected, "{said:?}");
+        assert!(
+            list.iter()
+                .all(|one| one["properties"]["primary"].is_boolean())
+        );
+    }
+}
+
+#[test]
 fn a_port_of_a_frontend_is_had_once() {
     let mut machine: Machine = world(at_once());
     with_balancer(&mut machine);

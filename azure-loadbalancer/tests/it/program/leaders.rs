@@ -148,3 +148,43 @@ async fn the_lock_of_a_file_does_without_kubernetes() {
     })
     .await;
 }
+
+/// As whoever cleans a directory for temporary files does it.
+#[tokio::test]
+async fn a_lock_whose_file_was_made_again_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("lock");
+    let (_azure, endpoint) = emulator().await;
+    let (services, nodes) = (example("services.json"), example("nodes.json"));
+    let mut program = watching(
+        &endpoint,
+        &[
+            "--services",
+            services.to_str().unwrap(),
+            "--nodes",
+            nodes.to_str().unwrap(),
+            "--leader-lock",
+            lock.to_str().unwrap(),
+        ],
+    );
+    program.wait_for_output("shop/web: 20.0.0.1").await;
+    let another_file = || {
+        let draft = directory.path().join("draft");
+        let file = std::fs::File::create(&draft).unwrap();
+        file.lock().unwrap();
+        std::fs::rename(&draft, &lock).unwrap();
+        file
+    };
+    let theirs = another_file();
+    program.wait_for_output("was removed or made again").await;
+    program
+        .wait_for_output("standing by: another program has the lock")
+        .await;
+    // The file that it has waited for is gone as well, and another one is free.
+    another_file().unlock().unwrap();
+    eventually("it leads again", async || {
+        told(&program, "/readyz").await.ends_with("ok, leading\n")
+    })
+    .await;
+    drop(theirs);
+}

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use testkit::peers::{self, PeerOutput};
+use tokio::process::Command;
 
 use super::{ended, example, program, resources, state};
 
@@ -13,6 +14,10 @@ struct Cluster {
 
 impl Cluster {
     async fn run(&self, sku: &str, arguments: &[&str]) -> PeerOutput {
+        peers::output(self.command(sku, arguments)).await
+    }
+
+    fn command(&self, sku: &str, arguments: &[&str]) -> Command {
         let good = std::fs::read_to_string(example("azure.json")).unwrap();
         let config: &Path = &self.directory.path().join("azure.json");
         let words = format!("{{ \"loadBalancerSku\": \"{sku}\",");
@@ -25,7 +30,7 @@ impl Cluster {
             .arg("--state")
             .arg(&self.state)
             .args(&arguments[1..]);
-        peers::output(command).await
+        command
     }
 
     fn text(&self) -> String {
@@ -102,4 +107,46 @@ async fn each_confirmed_stage_is_carried_out_and_no_other() {
         "the address has stayed"
     );
     assert!(resources(&cluster.state) > 0);
+}
+
+/// A program that somebody has forgotten would write between the stages.
+#[tokio::test]
+async fn a_stage_waits_for_whoever_leads() {
+    let (directory, state) = state();
+    let cluster = Cluster { directory, state };
+    ended(&cluster.run("basic", &["apply"]).await, 0);
+    let planned = cluster
+        .run("standard", &["plan", "--migrate-to-standard"])
+        .await;
+    let (_, after) = planned
+        .stdout
+        .split_once("apply --migrate-to-standard ")
+        .unwrap();
+    let digest = after.split_whitespace().next().unwrap().trim_matches('`');
+    let before = cluster.text();
+    let lock = cluster.directory.path().join("lock");
+    let held = std::fs::File::create(&lock).unwrap();
+    held.lock().unwrap();
+    let lock = lock.to_str().unwrap();
+    let stage = [
+        "apply",
+        "--migrate-to-standard",
+        digest,
+        "--leader-lock",
+        lock,
+    ];
+    let mut stage = peers::spawn(cluster.command("standard", &stage));
+    stage
+        .wait_for_output("standing by: another program has the lock")
+        .await;
+    assert_eq!(cluster.text(), before);
+    drop(held);
+    stage.wait_for_output("done: ").await;
+    assert_eq!(stage.wait().await.code(), Some(0));
+    assert_ne!(cluster.text(), before);
+    // Who runs once, and waits for nobody, has no use for it.
+    let once = cluster
+        .run("standard", &["apply", "--leader-lock", lock])
+        .await;
+    ended(&once, 2);
 }

@@ -17,6 +17,7 @@ use super::{ended, example, program, state};
 struct Files {
     directory: tempfile::TempDir,
     state: PathBuf,
+    config: PathBuf,
 }
 
 impl Files {
@@ -26,14 +27,20 @@ impl Files {
             {"service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip": "true"}},
             "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "nodePort": 30080}]}}"#;
         std::fs::write(directory.path().join("services.json"), services).unwrap();
-        Self { directory, state }
+        let config = directory.path().join("azure.json");
+        std::fs::copy(example("azure.json"), &config).unwrap();
+        Self {
+            directory,
+            state,
+            config,
+        }
     }
 
     fn command(&self, command: &str, source: &str, cluster: &str) -> Command {
         let path = self.directory.path().join("nodes.yaml");
         std::fs::write(&path, source).unwrap();
         let mut made = program();
-        made.arg(command).arg("--config").arg(example("azure.json"));
+        made.arg(command).arg("--config").arg(&self.config);
         made.arg("--services")
             .arg(self.directory.path().join("services.json"));
         made.arg("--nodes-from")
@@ -122,8 +129,8 @@ async fn instances_of_a_service_of_consul_are_members() {
     assert!(files.has_member("10.30.0.7"));
 }
 
-#[tokio::test]
-async fn instances_of_a_service_of_service_fabric_are_members() {
+/// A cluster of Service Fabric with two instances that are ready, and where to ask it.
+async fn fabric() -> (Emulator, String) {
     let topology = r#"
         [cluster]
         health_report_interval = 0
@@ -154,11 +161,17 @@ async fn instances_of_a_service_of_service_fabric_are_members() {
         })
     })
     .await;
-    let files = Files::new();
     let source = format!(
         "ServiceFabricDiscovery:\n  Gateways: ['{}']\n  DiscoverInsecureHttpDestinations: true\n  ReportServicesHealth: true\n",
         emulator.endpoint()
     );
+    (emulator, source)
+}
+
+#[tokio::test]
+async fn instances_of_a_service_of_service_fabric_are_members() {
+    let (_fabric, source) = fabric().await;
+    let files = Files::new();
     let mut apply = files.command("apply", &source, "fabric:/Shop/Proxy");
     apply.arg("--watch");
     let mut watching = peers::spawn(apply);
@@ -173,6 +186,49 @@ async fn instances_of_a_service_of_service_fabric_are_members() {
     .await;
     watching.terminate();
     assert_eq!(watching.wait().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_source_that_breaks_ends_no_program_that_runs() {
+    const BROKEN: &str = "SerfDiscovery: [";
+    let (_fabric, source) = fabric().await;
+    let files = Files::new();
+    let lock = files.directory.path().join("lock");
+    let held = std::fs::File::create(&lock).unwrap();
+    held.lock().unwrap();
+    let command = |source: &str| {
+        let mut command = files.command("apply", source, "fabric:/Shop/Proxy");
+        command.arg("--watch").arg("--leader-lock").arg(&lock);
+        command
+    };
+    // Who stands by tells at once what is wrong, and not when it has to lead.
+    ended(&peers::output(command(BROKEN)).await, 1);
+    let mut program = peers::spawn(command(&source));
+    program.wait_for_output("standing by").await;
+    let path = files.directory.path().join("nodes.yaml");
+    std::fs::write(path, BROKEN).unwrap();
+    drop(held);
+    program.wait_for_output("cannot be opened again").await;
+    program.wait_for_output("shop/web: 20.0.0.1").await;
+    eventually("the member is there", async || {
+        files.has_member("127.0.0.1")
+    })
+    .await;
+    // Nor does it end who leads when the configuration changes.
+    let good = std::fs::read_to_string(&files.config).unwrap();
+    let changed = good.replacen('{', r#"{ "disableOutboundSNAT": true,"#, 1);
+    std::fs::write(&files.config, changed).unwrap();
+    program
+        .wait_for_output("the configuration has changed and is in force")
+        .await;
+    eventually("it is followed", async || {
+        let text = std::fs::read_to_string(&files.state).unwrap();
+        text.contains("\"disableOutboundSnat\": true")
+    })
+    .await;
+    assert!(files.has_member("127.0.0.1"));
+    program.terminate();
+    assert_eq!(program.wait().await.code(), Some(0));
 }
 
 #[tokio::test]

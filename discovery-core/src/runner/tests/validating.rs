@@ -66,32 +66,59 @@ async fn services_that_were_not_reached_come_first_in_the_next_round() {
     assert_eq!(quarantined(&state).len(), 200);
 }
 
+/// Forty services whose validators may hang, and `zoo`.
+fn forty_and_zoo(order: &str, address: &str) -> Vec<DiscoveredService> {
+    let names = (0..40).map(|n| format!("hung{n:02}"));
+    let labelled = |name: String| {
+        let labels = [
+            ("proxy.enable".to_owned(), "true".to_owned()),
+            ("proxy.routes.main.path".to_owned(), format!("/{name}")),
+            ("proxy.routes.main.order".to_owned(), order.to_owned()),
+        ];
+        let destination = DestinationConfig {
+            address: address.to_owned(),
+            ..Default::default()
+        };
+        DiscoveredService::labelled(name, labels, [("d", destination)])
+    };
+    names.chain(["zoo".to_owned()]).map(labelled).collect()
+}
+
+/// Services that waited for a turn and are described well by then need none: the source is asked at its interval again.
+#[tokio::test(start_paused = true)]
+async fn services_that_are_right_again_wait_for_no_turn() {
+    let hangs = Hangs::default();
+    let source = ScriptedDiscoverer::new("script");
+    source.answer(forty_and_zoo("1", "http://old"));
+    let provider = Runner::new(source.clone())
+        .options(options())
+        .validator(hangs.clone())
+        .start();
+    after_rounds(&source, &provider, 1).await;
+    hangs.0.store(true, Ordering::Relaxed);
+    source.answer(forty_and_zoo("abc", "http://new"));
+    let state = after_rounds(&source, &provider, 2).await;
+    assert_eq!(quarantined(&state).len(), 41);
+
+    hangs.0.store(false, Ordering::Relaxed);
+    source.answer(forty_and_zoo("1", "http://newer"));
+    let begun = Instant::now();
+    while !quarantined(&provider.state()).is_empty() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+    let before = provider.state().status.rounds;
+    tokio::time::sleep(10 * options().interval).await;
+    let rounds = provider.state().status.rounds - before;
+    assert!(rounds <= 11, "{rounds} rounds in ten intervals");
+}
+
 /// Sixteen services whose validators hang about their new addresses, and one behind them: it comes to its own address.
 #[tokio::test(start_paused = true)]
 async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses() {
-    let names = || {
-        (0..40)
-            .map(|n| format!("hung{n:02}"))
-            .chain(["zoo".to_owned()])
-    };
-    let described = |route: &str, address: &str| {
-        let labelled = |name: String| {
-            let labels = [
-                ("proxy.enable".to_owned(), "true".to_owned()),
-                ("proxy.routes.main.path".to_owned(), format!("/{name}")),
-                ("proxy.routes.main.order".to_owned(), route.to_owned()),
-            ];
-            let destination = DestinationConfig {
-                address: address.to_owned(),
-                ..Default::default()
-            };
-            DiscoveredService::labelled(name, labels, [("d", destination)])
-        };
-        names().map(labelled).collect::<Vec<_>>()
-    };
     let hangs = Hangs::default();
     let source = ScriptedDiscoverer::new("script");
-    source.answer(described("1", "http://old"));
+    source.answer(forty_and_zoo("1", "http://old"));
     let provider = Runner::new(source.clone())
         .options(options())
         .validator(hangs.clone())
@@ -100,7 +127,7 @@ async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses()
     assert_eq!(serving(&state).len(), 41);
 
     hangs.0.store(true, Ordering::Relaxed);
-    source.answer(described("abc", "http://new"));
+    source.answer(forty_and_zoo("abc", "http://new"));
     let begun = Instant::now();
     let mut state = after_rounds(&source, &provider, 2).await;
     let moved = begun.elapsed();
@@ -118,7 +145,7 @@ async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses()
     );
     // It stays there, and moves again in the next round: those that hung come after it.
     let rounds = state.status.rounds;
-    source.answer(described("abc", "http://newer"));
+    source.answer(forty_and_zoo("abc", "http://newer"));
     let state = after_rounds(&source, &provider, rounds + 1).await;
     assert!(serving(&state).contains(&"zoo=http://newer".to_owned()));
 }

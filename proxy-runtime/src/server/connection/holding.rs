@@ -65,6 +65,13 @@ impl ConnectionState {
         }
     }
 
+    /// Lets the connection's task, which is being polled, be woken if it is to end: a part of it is about to hold something that
+    /// has a task of its own.
+    #[cfg(feature = "http2")]
+    pub(crate) fn expect_to_hold(&self) {
+        self.holding();
+    }
+
     fn holding(&self) -> Arc<Holding> {
         self.holding
             .load_full()

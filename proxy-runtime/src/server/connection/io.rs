@@ -16,6 +16,7 @@ use tokio::time::{Sleep, sleep};
 use super::state::ConnectionState;
 #[cfg(feature = "tls")]
 use crate::server::accept::ClientSocket;
+use crate::server::memory::TUNNEL_BUFFERS;
 use crate::server::shared::Occupied;
 use crate::stream::ByteStream;
 #[cfg(target_os = "linux")]
@@ -24,9 +25,6 @@ use crate::stream::LateSocket;
 /// How long, and how much, is read from a client after the last response, for the response to get there.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
-
-/// What a tunnel reads from its destination at a time.
-const TUNNEL: u64 = 16 * 1024;
 
 /// A byte stream that a connection may run over.
 pub(crate) trait Transport: ByteStream + Send + 'static {
@@ -142,17 +140,22 @@ impl<T: Transport> ConnectionIo<T> {
             Poll::Ready(Err(_)) => {}
             Poll::Pending => self.state.write_blocked.store(true, Relaxed),
         }
+        self.waited(result.is_pending(), cx);
+    }
+
+    #[inline]
+    fn waited(&self, waits: bool, cx: &Context<'_>) {
         if self.state.tunnel.load(Relaxed) {
-            self.hold_for_tunnel(result.is_pending(), cx);
+            self.hold_for_tunnel(waits, cx);
         }
     }
 
-    /// What a tunnel holds whose client does not read. Streams of HTTP/2 see to themselves.
+    /// What a tunnel holds whose client does not read. Those of HTTP/2 see to themselves.
     #[cold]
     fn hold_for_tunnel(&self, waits: bool, cx: &Context<'_>) {
         match waits && self.state.is_http1() {
             true => {
-                let bytes = TUNNEL + self.state.behind_socket();
+                let bytes = TUNNEL_BUFFERS + self.state.behind_socket();
                 // Whoever is told to end finds out when it is woken.
                 let _ = self.state.hold(bytes, cx.waker());
             }
@@ -220,8 +223,11 @@ impl<T: Transport> AsyncWrite for ConnectionIo<T> {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.may_go_on()?;
         let result = Pin::new(&mut this.transport).poll_flush(cx);
         this.state.write_blocked.store(result.is_pending(), Relaxed);
+        // TLS has taken what was written, and waits for the socket here.
+        this.waited(result.is_pending(), cx);
         result
     }
 
@@ -341,6 +347,8 @@ impl<T: Transport> Drop for ConnectionIo<T> {
         {
             self.transport.reset_on_drop();
         }
+        #[cfg(feature = "http2")]
+        self.state.backlog.is_gone();
         self.state.end_tunnel();
     }
 }

@@ -86,6 +86,8 @@ impl ConnectionState {
         info: ConnectionInfo,
         accepted: Instant,
     ) -> Arc<Self> {
+        worker.memory.claim_thread();
+        worker.memory.tighten(&worker.metrics);
         Arc::new(Self {
             worker,
             info,
@@ -280,7 +282,7 @@ pub(crate) struct OpenStream(Arc<ConnectionState>);
 
 #[cfg(feature = "http2")]
 impl OpenStream {
-    pub(crate) fn connection(&self) -> &ConnectionState {
+    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
         &self.0
     }
 }

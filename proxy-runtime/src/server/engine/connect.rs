@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
             edits,
             destination: &self.cluster.destinations()[picked.index.0 as usize],
             remote: client.state.remote_value(),
-            connection: client.state.info,
+            connection: &client.state.info,
         };
         outgoing.write(&mut head).map(|()| head)
     }

@@ -28,7 +28,7 @@ pub(super) struct Outgoing<'a> {
     pub(super) destination: &'a Destination,
     /// The client's address, without port.
     pub(super) remote: Option<FieldValue<'a>>,
-    pub(super) connection: ConnectionInfo,
+    pub(super) connection: &'a ConnectionInfo,
 }
 
 impl<'a> Outgoing<'a> {
@@ -117,7 +117,7 @@ impl<'a> Outgoing<'a> {
             route: self.route,
             head: self.view,
             classes: self.table.classes(),
-            connection: self.connection,
+            connection: *self.connection,
             cookie,
             edits: self.edits,
         };
@@ -241,7 +241,7 @@ impl Changes for RouteChanges<'_> {
                     }
                 }
                 // Plans that compute values gather their changes.
-                RequestOperation::Computed(..) | RequestOperation::ComputedOrRemoved(..) => {}
+                RequestOperation::Computed(..) => {}
             }
         }
     }
@@ -320,7 +320,7 @@ mod tests {
                 edits: None,
                 destination: &snapshot.clusters()[0].destinations()[0],
                 remote: has_remote.then_some(FieldValue::from_static("192.0.2.1")),
-                connection: ConnectionInfo::default(),
+                connection: &ConnectionInfo::default(),
             };
             let (mut written, mut gathered) = (Vec::new(), Vec::new());
             outgoing.write(&mut written).expect("it is valid");

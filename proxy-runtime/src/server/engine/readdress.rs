@@ -158,7 +158,7 @@ mod tests {
                         edits: None,
                         destination,
                         remote: None,
-                        connection: crate::connection::ConnectionInfo::default(),
+                        connection: &crate::connection::ConnectionInfo::default(),
                     };
                     let mut head = Vec::new();
                     outgoing.write(&mut head).expect("it is valid");

@@ -76,9 +76,19 @@ impl Backlog {
         };
         self.held.store(left, Relaxed);
         // Half of it at least, so that a socket that takes a little now and then does not wake all streams each time.
-        if left <= most() / 2
-            && let Some(waiting) = &mut *self.waiting.lock()
-        {
+        if left <= most() / 2 {
+            self.wake();
+        }
+    }
+
+    /// Notes that the socket is gone: tunnels, which may live longer than their connection, are to find that out.
+    pub(crate) fn is_gone(&self) {
+        self.held.store(0, Relaxed);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(waiting) = &mut *self.waiting.lock() {
             for waker in waiting.0.drain(..) {
                 waker.wake();
             }
@@ -151,6 +161,19 @@ mod tests {
         backlog.is_flushed(200_000, false);
         assert_eq!(woken.0.load(SeqCst), 2);
         set_tight(false);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_socket_that_is_gone() {
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = &mut Context::from_waker(&waker);
+        let backlog = Backlog::default();
+        backlog.add(MOST as usize);
+        assert!(backlog.poll_room(cx).is_pending());
+        backlog.is_gone();
+        assert_eq!(woken.0.load(SeqCst), 1);
+        assert_eq!(backlog.poll_room(cx), Poll::Ready(MOST as usize));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use h2::{Reason, RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::room::poll_room;
-use crate::server::connection::OpenStream;
+use crate::server::connection::{Held, OpenStream};
+use crate::server::memory::TUNNEL_BUFFERS;
 
 /// A stream that has become a tunnel. Dropped, it is reset unless both sides have ended it.
 pub(super) struct Tunnel {
@@ -19,17 +20,21 @@ pub(super) struct Tunnel {
     /// What was received and not read yet.
     unread: Bytes,
     has_ended: bool,
+    /// What waits while the client does not read.
+    held: Held,
     /// The connection is not idle while it lives.
     open: OpenStream,
 }
 
 impl Tunnel {
     pub(super) fn new(receive: RecvStream, send: SendStream<Bytes>, open: OpenStream) -> Self {
+        open.connection().expect_to_hold();
         Self {
             receive,
             send,
             unread: Bytes::new(),
             has_ended: false,
+            held: Held::default(),
             open,
         }
     }
@@ -73,12 +78,20 @@ impl AsyncWrite for Tunnel {
             return Poll::Ready(Ok(0));
         }
         let this = &mut *self;
-        let backlog = &this.open.connection().backlog;
-        let Some(room) = ready!(poll_room(&mut this.send, bytes.len(), backlog, cx)) else {
+        let connection = this.open.connection();
+        let Poll::Ready(room) = poll_room(&mut this.send, bytes.len(), &connection.backlog, cx)
+        else {
+            // With what the client has sent, `unread` among it.
+            let received = this.receive.flow_control().used_capacity() as u64;
+            this.held.set(TUNNEL_BUFFERS + received, connection);
+            return Poll::Pending;
+        };
+        this.held.set(0, connection);
+        let Some(room) = room else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
         let data = Bytes::copy_from_slice(&bytes[..room]);
-        let sent = self.send.send_data(data, false);
+        let sent = this.send.send_data(data, false);
         Poll::Ready(sent.map(|()| room).map_err(io_error))
     }
 

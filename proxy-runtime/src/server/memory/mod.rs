@@ -8,7 +8,9 @@ mod choice;
 mod holding;
 mod machine;
 
+use std::cell::Cell;
 use std::collections::HashSet;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -27,6 +29,14 @@ use crate::stream::spare;
 
 /// What a connection of TLS may hold once its socket is full: rustls encrypts up to so much ahead.
 pub(crate) const TLS_BUFFER: u64 = 64 * 1024;
+
+/// What a tunnel holds whose client does not read: the proxy copies 16 KiB at a time, in each direction.
+pub(crate) const TUNNEL_BUFFERS: u64 = 32 * 1024;
+
+thread_local! {
+    /// The address of the memory of the worker that this thread is.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
 
 /// The share of one worker of what clients may make the server hold.
 #[derive(Debug)]
@@ -52,6 +62,20 @@ impl Memory {
             turn: AtomicU64::new(0),
             holders: Mutex::default(),
             told: Mutex::new(None),
+        }
+    }
+
+    /// Notes that the calling thread is the worker's.
+    pub(crate) fn claim_thread(&self) {
+        OWN.set(ptr::from_ref(self).addr());
+    }
+
+    /// Has further reads of the worker's thread take little as long as half of all is held; on other threads, which services may
+    /// have tunnels on, it does nothing. Called with each connection and each change, since what those hold changes without the worker.
+    #[inline]
+    pub(crate) fn tighten(&self, metrics: &WorkerMetrics) {
+        if OWN.get() == ptr::from_ref(self).addr() {
+            spare::set_tight(metrics.held.load(Relaxed) > self.most / 2);
         }
     }
 
@@ -104,7 +128,8 @@ impl Memory {
             return;
         }
         metrics.held.fetch_add(after - before, Relaxed);
-        let held = self.tighten(metrics);
+        self.tighten(metrics);
+        let held = metrics.held.load(Relaxed);
         if held.saturating_sub(self.leaving.load(Relaxed)) > self.most {
             self.shed(held, metrics);
         } else if held > self.most.saturating_add(self.most / 8) {
@@ -121,13 +146,6 @@ impl Memory {
             WorkerMetrics::add(&metrics.shed);
             holding.wake();
         }
-    }
-
-    /// Has further reads of this thread take little as long as half of all is held. Returns what is.
-    fn tighten(&self, metrics: &WorkerMetrics) -> u64 {
-        let held = metrics.held.load(Relaxed);
-        spare::set_tight(held > self.most / 2);
-        held
     }
 
     /// Tells connections to end until an eighth is free, so that not each further byte ends one.

@@ -143,6 +143,29 @@ async fn reads_are_small_from_half_of_the_share_on() {
     assert!(!spare::is_tight());
 }
 
+/// Services have tunnels on threads of their own.
+#[tokio::test]
+async fn what_another_thread_changes_concerns_the_reads_of_the_worker_alone() {
+    let bench = Bench::new();
+    let (connection, tunnel) = (bench.connect("192.0.2.1"), bench.connect("192.0.2.1"));
+    hold(&connection, 900);
+    let ended = std::thread::spawn(move || drop(connection));
+    ended.join().unwrap();
+    assert_eq!(bench.held(), 0);
+    tunnel.sent(1);
+    assert!(!spare::is_tight(), "the worker is not told, and looks");
+
+    let held = Arc::clone(&tunnel);
+    let elsewhere = std::thread::spawn(move || {
+        hold(&held, 900);
+        held.received(1);
+        spare::is_tight()
+    });
+    assert!(!elsewhere.join().unwrap());
+    tunnel.received(1);
+    assert!(spare::is_tight());
+}
+
 /// Many come before any of those that were told to end has had a turn.
 #[tokio::test]
 async fn who_comes_at_the_wrong_moment_ends_at_once_unless_it_is_modest() {

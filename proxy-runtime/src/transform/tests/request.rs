@@ -105,6 +105,25 @@ fn g10_to_g15_request_headers() {
     }
 }
 
+/// A client must not be able to keep its own value by a path that makes none.
+#[test]
+fn a_route_value_that_no_header_has_takes_the_header_away() {
+    for (action, path, expected) in [
+        ("Set", "/a%0Ab", &[] as &[&str]),
+        ("Append", "/a%0Ab", &["theirs"]),
+        ("Set", "/%20a%20", &["a"]),
+        ("Set", "/%20", &[""]),
+        ("Append", "/a", &["theirs", "a"]),
+    ] {
+        let transforms = format!(r#"{{ "RequestHeaderRouteValue": "x-a", "{action}": "a" }}"#);
+        let config = config("/{a}/{**rest}", &transforms, "");
+        let request = request(path, &[("x-a", "theirs")]);
+        let forwarded = forwarded(&config, &request, ConnectionInfo::default());
+        let found = values(forwarded.headers(), "x-a");
+        assert_eq!(found, expected, "{action} {path}");
+    }
+}
+
 #[test]
 fn g18_g20_only_listed_headers_are_copied() {
     let config = config(

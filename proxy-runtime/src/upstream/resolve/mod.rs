@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use proxy_model::ClusterId;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 #[cfg(feature = "dns")]
 pub use self::dns::DnsOptions;
@@ -42,6 +42,12 @@ struct Outcome {
     found: io::Result<Vec<IpAddr>>,
     /// The time for which that holds. `None`: nobody has said, and the next one who wants the name asks again.
     lasts: Option<Duration>,
+    /// The full name that has the addresses, where the name may mean several.
+    full_name: Option<String>,
+    /// True if the addresses are of one family, and nobody has said whether there are others.
+    is_part: bool,
+    /// The failure of a full name that the name means before the one that was found: the addresses may be another host's.
+    unsure: Option<io::Error>,
 }
 
 /// A resolver of names.
@@ -52,6 +58,19 @@ trait LookUp: Send + Sync {
 
     /// Returns true if a look-up that is dropped costs nothing any more.
     fn can_be_stopped(&self) -> bool;
+
+    /// The number of changes of the files that say how names are looked up, as far as they have been read.
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    /// Returns true if these files are to be read again.
+    fn is_due(&self, _now: Instant) -> bool {
+        false
+    }
+
+    /// Reads these files again.
+    async fn reread(&self) {}
 
     /// The addresses of a name that needs no name server.
     async fn at_hand(&self, name: &str) -> Vec<IpAddr>;
@@ -79,8 +98,8 @@ struct Kinds {
 
 /// Resolves names.
 ///
-/// A name is looked up once for all who want it at the same time. What was found is kept for as long as it holds. If later look-ups
-/// fail, the last addresses are used for a time.
+/// A name is looked up once for all who want it at the same time. What was found is kept for as long as it holds, and the files that
+/// say how names are looked up say the same. If later look-ups fail, the last addresses are used for a time.
 pub(super) struct Resolver {
     kinds: Kinds,
     names: Arc<Names>,
@@ -138,7 +157,12 @@ impl Resolver {
     }
 
     async fn find(&self, cluster: &ClusterId, name: &str) -> Found {
-        let (kind, kept) = match self.names.advice(name) {
+        let now = Instant::now();
+        if self.look_up.is_due(now) {
+            self.reread().await;
+        }
+        let generation = self.look_up.generation();
+        let (kind, kept) = match self.names.advice(name, now, generation) {
             Advice::Ask(kind, kept) => (kind, kept),
             Advice::Fresh(found) => return Ok(found),
             Advice::Use(kept) => {
@@ -166,6 +190,14 @@ impl Resolver {
         }
     }
 
+    /// Has files read again. A disk that hangs holds one caller up for a moment, and the others not at all.
+    async fn reread(&self) {
+        let look_up = Arc::clone(&self.look_up);
+        let reading = tokio::spawn(async move { look_up.reread().await });
+        // What was read before holds until then.
+        let _ = timeout(PATIENCE, reading).await;
+    }
+
     /// Looks a name up in a task of its own: it is for more than the one who asked first. `is_kept`: its last addresses are used
     /// meanwhile.
     ///
@@ -184,7 +216,7 @@ impl Resolver {
             return Err(Arc::new(too_many_hang()));
         }
         let lookup = Pending {
-            running: self.names.begin(ticket.name()),
+            running: self.names.begin(ticket.name(), self.look_up.generation()),
             cluster: cluster.clone(),
             kind,
             kinds: self.kinds.clone(),
@@ -263,9 +295,7 @@ impl Pending {
     }
 
     fn end(self, outcome: Outcome) {
-        let found = checked(outcome.found);
-        self.running.end(&found, outcome.lasts);
-        self.ticket.end(found);
+        self.ticket.end(self.running.end(outcome));
     }
 }
 
@@ -280,7 +310,13 @@ fn checked(found: io::Result<Vec<IpAddr>>) -> Found {
 
 impl From<io::Result<Vec<IpAddr>>> for Outcome {
     fn from(found: io::Result<Vec<IpAddr>>) -> Self {
-        Self { found, lasts: None }
+        Self {
+            found,
+            lasts: None,
+            full_name: None,
+            is_part: false,
+            unsure: None,
+        }
     }
 }
 

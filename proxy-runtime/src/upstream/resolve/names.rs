@@ -10,7 +10,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use super::Found;
+use super::order::interleaved;
+use super::{Found, Outcome, checked};
 
 /// How long a look-up is waited for where there are addresses from an earlier one.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
@@ -18,8 +19,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// A look-up that takes so long hangs: nothing that answers needs so long.
 pub(super) const SLOW: Duration = Duration::from_secs(2);
 
-/// The wait after a look-up that hung; it doubles with each further one.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The wait after a look-up that hung, or told of one family of addresses only; it doubles with each further one. Also that after
+/// addresses that may be another host's.
+pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -44,6 +46,10 @@ pub(in crate::upstream) struct Names {
 struct Entry {
     /// What the last look-up found that did not fail.
     good: Option<Arc<[IpAddr]>>,
+    /// The full name that has these addresses.
+    full_name: Option<String>,
+    /// Since when look-ups have told of one family only, and how many.
+    in_part: Option<(Instant, u32)>,
     /// Since when look-ups have failed, and why.
     failing: Option<(Instant, Arc<io::Error>)>,
     /// When the look-up began that is under way.
@@ -54,6 +60,8 @@ struct Entry {
     not_before: Option<Instant>,
     /// Until when its addresses hold.
     fresh_until: Option<Instant>,
+    /// The generation of files with which it was looked up.
+    generation: u64,
     asked: Instant,
 }
 
@@ -108,6 +116,7 @@ pub(crate) struct NameCounts {
 pub(super) struct Running {
     names: Arc<Names>,
     name: Arc<str>,
+    generation: u64,
     begun: Instant,
     /// When it was its turn.
     started: Instant,
@@ -123,20 +132,23 @@ impl Names {
         }
     }
 
-    /// What is to be done for who wants `name`, which is in lower case.
-    pub(super) fn advice(&self, name: &str) -> Advice {
-        let now = Instant::now();
+    /// What is to be done for who wants `name`, which is in lower case. What was found, or not, in another generation of files
+    /// does not hold any more.
+    pub(super) fn advice(&self, name: &str, now: Instant, generation: u64) -> Advice {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(name) else {
             return Advice::Ask(Kind::New, None);
         };
         entry.asked = now;
-        if let Some(fresh) = entry.fresh(now) {
+        let holds = entry.generation == generation;
+        if let Some(fresh) = entry.fresh(now)
+            && holds
+        {
             return Advice::Fresh(Arc::clone(fresh));
         }
         let addresses = entry.kept(now, self.keep).cloned();
         let is_slow = |begun| now.duration_since(begun) > PATIENCE;
-        let waits = entry.not_before.is_some_and(|then| now < then);
+        let waits = holds && entry.not_before.is_some_and(|then| now < then);
         match (addresses, &entry.failing) {
             (Some(addresses), _) if waits || entry.begun.is_some_and(is_slow) => {
                 Advice::Use(addresses)
@@ -147,7 +159,7 @@ impl Names {
     }
 
     /// Notes that a look-up begins.
-    pub(super) fn begin(self: &Arc<Self>, name: Arc<str>) -> Running {
+    pub(super) fn begin(self: &Arc<Self>, name: Arc<str>, generation: u64) -> Running {
         let now = Instant::now();
         let mut entries = self.lock();
         if entries.len() >= MANY && !entries.contains_key(&name) {
@@ -161,6 +173,7 @@ impl Names {
         Running {
             names: Arc::clone(self),
             name,
+            generation,
             begun: now,
             started: now,
         }
@@ -207,11 +220,14 @@ impl Entry {
     fn new(now: Instant) -> Self {
         Self {
             good: None,
+            full_name: None,
+            in_part: None,
             failing: None,
             begun: None,
             hung: 0,
             not_before: None,
             fresh_until: None,
+            generation: 0,
             asked: now,
         }
     }
@@ -236,6 +252,48 @@ impl Entry {
             _ => Kind::Hanging,
         }
     }
+
+    /// Adds the known addresses of the family that nobody has told of to those that were `found`, for as long as `keep`. Returns also
+    /// the time after which the other family is asked for again.
+    fn completed(
+        &mut self,
+        found: &[IpAddr],
+        now: Instant,
+        keep: Duration,
+    ) -> (Arc<[IpAddr]>, Duration) {
+        let failing = self.failing.as_ref().map_or(now, |(since, _)| *since);
+        let (since, times) = self.in_part.unwrap_or((failing, 0));
+        self.in_part = Some((since, times.saturating_add(1)));
+        let is_kept = now.duration_since(since) < keep;
+        let known = self.good.iter().flat_map(|good| good.iter());
+        let told = found.first().map(IpAddr::is_ipv6);
+        let others = known.filter(|address| is_kept && Some(address.is_ipv6()) != told);
+        let all = found.iter().chain(others).copied().collect();
+        (interleaved(all).into(), longer_wait(times))
+    }
+
+    /// Notes addresses that hold for a time.
+    fn resolves(&mut self, found: &Arc<[IpAddr]>, lasts: Option<Duration>, now: Instant) {
+        self.good = Some(Arc::clone(found));
+        self.failing = None;
+        self.not_before = None;
+        self.fresh_until = lasts.map(|lasts| now + lasts);
+    }
+
+    /// Notes a failure that holds for a time.
+    fn fails(&mut self, error: &Arc<io::Error>, lasts: Option<Duration>, now: Instant) {
+        let since = self.failing.as_ref().map_or(now, |(since, _)| *since);
+        self.failing = Some((since, Arc::clone(error)));
+        let hung = self.hung.checked_sub(1).map(longer_wait);
+        self.not_before = hung.max(lasts).map(|wait| now + wait);
+        self.fresh_until = None;
+    }
+}
+
+/// The wait after it was so often waited before.
+fn longer_wait(times: u32) -> Duration {
+    let longer = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(times));
+    longer.min(LONGEST_WAIT)
 }
 
 impl Running {
@@ -244,38 +302,50 @@ impl Running {
         self.started = Instant::now();
     }
 
-    /// Notes what was found, and how long that holds.
-    pub(super) fn end(self, found: &Found, lasts: Option<Duration>) {
+    /// Notes the end. Returns what is to be used of it.
+    pub(super) fn end(self, outcome: Outcome) -> Found {
         let now = Instant::now();
         let took = now.duration_since(self.started);
+        let mut found = checked(outcome.found);
+        let mut lasts = outcome.lasts;
+        let keep = self.names.keep;
         let mut entries = self.names.lock();
         let Some(entry) = entries.get_mut(&self.name) else {
-            return;
+            return found;
         };
+        entry.generation = self.generation;
         entry.hung = match took >= SLOW {
             true => entry.hung.saturating_add(1),
             false => 0,
         };
-        match found {
+        let is_same = entry.full_name == outcome.full_name;
+        if let Some(why) = outcome.unsure {
+            lasts = lasts.map(|lasts| lasts.min(FIRST_WAIT));
+            // Known addresses of another host are better than those.
+            if found.is_ok() && !is_same && entry.kept(now, keep).is_some() {
+                found = Err(Arc::new(why));
+            }
+        }
+        match &mut found {
             Ok(addresses) => {
-                entry.good = Some(Arc::clone(addresses));
-                entry.failing = None;
-                entry.not_before = None;
-                entry.fresh_until = lasts.map(|lasts| now + lasts);
+                if !is_same || !outcome.is_part {
+                    entry.in_part = None;
+                }
+                if outcome.is_part {
+                    let keep = if is_same { keep } else { Duration::ZERO };
+                    let (completed, longest) = entry.completed(addresses, now, keep);
+                    *addresses = completed;
+                    lasts = lasts.map(|lasts| lasts.min(longest));
+                }
+                entry.full_name = outcome.full_name;
+                entry.resolves(addresses, lasts, now);
             }
             Err(error) => {
                 self.names.failures.fetch_add(1, Ordering::Relaxed);
-                let since = entry.failing.as_ref().map_or(now, |(since, _)| *since);
-                entry.failing = Some((since, Arc::clone(error)));
-                let wait = entry.hung.checked_sub(1).map(|times| {
-                    let longer = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(times));
-                    now + longer.min(LONGEST_WAIT)
-                });
-                let said = lasts.map(|lasts| now + lasts);
-                entry.not_before = wait.max(said);
-                entry.fresh_until = None;
+                entry.fails(error, lasts, now);
             }
         }
+        found
     }
 }
 

@@ -1,10 +1,13 @@
+mod doubts;
+
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::task::{JoinHandle, yield_now};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::*;
 
@@ -28,7 +31,13 @@ enum Mood {
     Fails,
     /// No answer, until the system gives up after 10 s.
     Silent,
+    /// 2001:db8::1, and no answer to who asks for IPv4.
+    HalfSilent,
+    /// 203.0.113.66 as `a.example.elsewhere`, because `a.example` fails.
+    Elsewhere,
 }
+
+const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
 const FEW: Most = Most {
     known: 3,
@@ -74,9 +83,18 @@ impl LookUp for Scripted {
     }
 
     async fn look_up(&self, name: &str) -> Outcome {
+        let found = self.script.answer(name).await;
+        let mood = *self.script.mood.lock();
+        let full_name = match mood {
+            Mood::Elsewhere => format!("{name}.elsewhere"),
+            _ => name.to_owned(),
+        };
         Outcome {
-            found: self.script.answer(name).await,
             lasts: self.lasts,
+            full_name: found.is_ok().then_some(full_name),
+            is_part: mood == Mood::HalfSilent,
+            unsure: (mood == Mood::Elsewhere).then(|| io::Error::other("SERVFAIL")),
+            ..Outcome::from(found)
         }
     }
 }
@@ -103,6 +121,8 @@ impl Script {
         match mood {
             Mood::Well => {}
             Mood::Moved => return Ok(vec![IpAddr::from([192, 0, 2, 2])]),
+            Mood::HalfSilent => return Ok(vec![V6.into()]),
+            Mood::Elsewhere => return Ok(vec![IpAddr::from([203, 0, 113, 66])]),
             Mood::Fails => return Err(io::Error::other("SERVFAIL")),
             Mood::Silent => {
                 sleep(Duration::from_secs(10)).await;

@@ -214,6 +214,9 @@ enum Way {
     /// The same over HTTP/2.
     UploadHttp2,
     Tunnel,
+    TunnelTls,
+    /// Streams that are tunnels, of which the client lets nothing come.
+    TunnelHttp2,
     HalfHead,
 }
 
@@ -221,15 +224,15 @@ impl Way {
     /// How many clients of the kind are too many.
     fn too_many(self) -> usize {
         match self {
-            Self::Http1 | Self::Http1Tls | Self::Upload => 24,
-            Self::Http2 | Self::Http2Tls | Self::UploadHttp2 => 6,
+            Self::Http1 | Self::Http1Tls | Self::Upload | Self::TunnelTls => 24,
+            Self::Http2 | Self::Http2Tls | Self::UploadHttp2 | Self::TunnelHttp2 => 6,
             Self::Tunnel => 80,
             Self::HalfHead => 60,
         }
     }
 
     fn is_tls(self) -> bool {
-        matches!(self, Self::Http1Tls | Self::Http2Tls)
+        matches!(self, Self::Http1Tls | Self::Http2Tls | Self::TunnelTls)
     }
 
     async fn open(self, bench: &Bench, local: &str) -> Box<dyn Any + Send> {
@@ -240,7 +243,7 @@ impl Way {
         };
         let stream = connect(local, address, Some(4096)).await;
         let mut stream: Pin<Box<dyn Stream>> = match self {
-            Self::Http1Tls | Self::Http2Tls => {
+            Self::Http1Tls | Self::Http2Tls | Self::TunnelTls => {
                 let alpn = match self {
                     Self::Http2Tls => Alpn::Http2,
                     _ => Alpn::Http1,
@@ -256,7 +259,7 @@ impl Way {
             Self::Upload => {
                 "POST /hang HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1073741824\r\n\r\n"
             }
-            Self::Tunnel => {
+            Self::Tunnel | Self::TunnelTls => {
                 "GET /tunnel HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                  Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
             }
@@ -264,6 +267,7 @@ impl Way {
             Self::Http2 | Self::Http2Tls | Self::UploadHttp2 => {
                 return open_streams(stream, self == Self::UploadHttp2).await;
             }
+            Self::TunnelHttp2 => return open_tunnels(stream).await,
         };
         stream.write_all(text.as_bytes()).await.unwrap();
         if self != Self::Upload {
@@ -324,6 +328,35 @@ async fn open_streams(stream: Pin<Box<dyn Stream>>, uploads: bool) -> Box<dyn An
     Box::new((held, sender))
 }
 
+/// Twenty tunnels whose client has room for nothing.
+async fn open_tunnels(stream: Pin<Box<dyn Stream>>) -> Box<dyn Any + Send> {
+    let mut builder = h2::client::Builder::new();
+    let opened = builder.initial_window_size(0).handshake::<_, Bytes>(stream);
+    let (sender, connection) = opened.await.unwrap();
+    let carrier = Task(tokio::spawn(async move {
+        let _ = connection.await;
+    }));
+    eventually("the server's settings", async || {
+        sender.is_extended_connect_protocol_enabled()
+    })
+    .await;
+    let mut held: Vec<Box<dyn Any + Send>> = vec![Box::new(carrier)];
+    for _ in 0..20 {
+        let Ok(mut ready) = sender.clone().ready().await else {
+            break;
+        };
+        let request = Request::connect("http://a.example/tunnel")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+            .extension(h2::ext::Protocol::from_static("websocket"));
+        match ready.send_request(request.body(()).unwrap(), false) {
+            Ok(tunnel) => held.push(Box::new(tunnel)),
+            Err(_) => break,
+        }
+    }
+    Box::new((held, sender))
+}
+
 /// Whatever clients do, they get the budget and no more, and others are served.
 async fn together_they_get_no_more(is_raw: bool, ways: &[Way]) {
     for &way in ways {
@@ -363,7 +396,8 @@ async fn uploads_that_nobody_takes_get_no_more_than_the_budget() {
 
 #[tokio::test]
 async fn tunnels_and_half_heads_get_no_more_than_the_budget() {
-    together_they_get_no_more(true, &[Way::Tunnel, Way::HalfHead]).await;
+    let ways = [Way::Tunnel, Way::TunnelTls, Way::TunnelHttp2, Way::HalfHead];
+    together_they_get_no_more(true, &ways).await;
 }
 
 /// One budget for all ways at once, and the one who takes most loses.
@@ -380,6 +414,8 @@ async fn who_takes_little_stays_whatever_others_do() {
             Way::Http2Tls,
             Way::Upload,
             Way::Tunnel,
+            Way::TunnelTls,
+            Way::TunnelHttp2,
             Way::Http1Tls,
             Way::Http2,
         ] {

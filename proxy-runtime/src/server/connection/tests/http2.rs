@@ -7,6 +7,7 @@ use hyper_util::rt::TokioIo;
 
 use super::*;
 use crate::server::http2::peer::Peer;
+use crate::server::memory::TUNNEL_BUFFERS;
 use crate::stream::OnUpgrade;
 
 /// Runs the client's tasks.
@@ -193,6 +194,55 @@ async fn a_tunnel_keeps_its_connection() {
         assert!(!ended.is_finished());
         drop(tunnel);
         ended.await.unwrap();
+        bench.worker.empty().await;
+    })
+    .await;
+}
+
+/// Tunnels run on tasks of their own, from which the one of their connection is told.
+#[tokio::test(start_paused = true)]
+async fn a_connection_ends_for_what_its_tunnels_hold() {
+    local(async {
+        let handler = Handler::new(|mut request| async move {
+            let upgrade: OnUpgrade = request.extensions_mut().remove().unwrap();
+            let pause = request.uri().path()[1..].parse().unwrap();
+            tokio::task::spawn_local(async move {
+                let mut tunnel = upgrade.await.unwrap();
+                sleep(secs(pause)).await;
+                let _ = tunnel.write_all(b"hello").await;
+            });
+            status(200)
+        });
+        let bench = Bench::with_memory(TUNNEL_BUFFERS + 10);
+        let (client, _) = bench.connect(handler);
+        // No tunnel may send a byte.
+        let mut builder = h2::client::Builder::new();
+        let opened = builder.initial_window_size(0).handshake(client.stream);
+        let (mut sender, connection): (h2::client::SendRequest<Bytes>, _) = opened.await.unwrap();
+        let ended = tokio::task::spawn_local(async {
+            let _ = connection.await;
+        });
+        sleep(secs(1)).await;
+        let mut open = async |pause| {
+            let uri = format!("http://t.example/{pause}");
+            let mut connect = Request::connect(uri).body(()).unwrap();
+            let websocket = h2::ext::Protocol::from_static("websocket");
+            connect.extensions_mut().insert(websocket);
+            let (response, tunnel) = sender.send_request(connect, false).unwrap();
+            assert_eq!(response.await.unwrap().status(), 200);
+            tunnel
+        };
+        let (mut first, _second) = (open(1).await, open(3).await);
+        let begin = Instant::now();
+        let unread = Bytes::from_static(b"hello");
+        first.send_data(unread, false).unwrap();
+        sleep(secs(2)).await;
+        assert_eq!(bench.held(), TUNNEL_BUFFERS + 5);
+        assert!(!ended.is_finished());
+        ended.await.unwrap();
+        assert_elapsed(begin, secs(3));
+        sleep(secs(1)).await;
+        assert_eq!(bench.held(), 0);
         bench.worker.empty().await;
     })
     .await;

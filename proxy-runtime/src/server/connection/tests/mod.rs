@@ -129,6 +129,20 @@ impl Bench {
         }
     }
 
+    /// The same, whose clients may make it hold so many bytes.
+    fn with_memory(bytes: u64) -> Self {
+        let Self { worker, metrics } = Self::new(Limits::default());
+        let worker = Arc::into_inner(worker).unwrap().with_memory(bytes);
+        Self {
+            worker: Arc::new(worker),
+            metrics,
+        }
+    }
+
+    fn held(&self) -> u64 {
+        self.metrics.counts().held_bytes
+    }
+
     /// A connection that is served by a task, and that task.
     fn connect(&self, handler: Handler) -> (Client, JoinHandle<()>) {
         let (near, far) = tokio::io::duplex(16 * 1024);

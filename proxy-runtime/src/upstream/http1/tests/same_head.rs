@@ -208,7 +208,7 @@ proptest! {
         address in select(&["http://destination:8080/", "http://destination:8080/base/"][..]),
         fields in subsequence(&FIELDS[..], 0..=FIELDS.len()).prop_shuffle(),
         method in select(vec![Method::GET, Method::HEAD, Method::POST]),
-        target in select(&["/", "/a", "/a/b?c=d&e", "/a?", "/a%20b/%C3%A9?q=/?", "http://other.example:82/a?x"][..]),
+        target in select(&["/", "/a", "/a/b?c=d&e", "/a?", "/a%20b/%C3%A9?q=/?", "/%20a%0Ab", "/%20a%20", "http://other.example:82/a?x"][..]),
         is_http2 in any::<bool>(),
         body in select(&[BodyKind::Empty, BodyKind::Length(12), BodyKind::Stream][..]),
     ) {

@@ -18,6 +18,8 @@ const UNSAID: Duration = Duration::from_secs(1);
 pub(super) enum Answer {
     /// It has these addresses for this time.
     Addresses(Vec<IpAddr>, Duration),
+    /// It has these addresses of one family for this time, and nobody has said whether it has some of the other one.
+    Part(Vec<IpAddr>, Duration),
     /// It has no such address for this time.
     None(&'static str, Duration),
     /// The server cannot say.
@@ -76,17 +78,18 @@ impl Answer {
         }
     }
 
-    /// The answer for both families together. `None`: the other family was not waited for.
-    pub(super) fn joined(self, other: Option<Self>) -> Self {
-        use Answer::{Addresses, Failed, None as Nothing, Silent};
-        let Some(other) = other else { return self };
+    /// The answer for both families together.
+    pub(super) fn joined(self, other: Self) -> Self {
+        use Answer::{Addresses, Failed, None as Nothing, Part, Silent};
         match (self, other) {
             (Addresses(mut all, ttl), Addresses(more, other)) => {
                 all.extend(more);
                 Addresses(all, ttl.min(other))
             }
             // A family that failed is asked for again with the other one.
-            (it @ Addresses(..), _) | (_, it @ Addresses(..)) => it,
+            (Addresses(found, ttl), Failed(_) | Silent)
+            | (Failed(_) | Silent, Addresses(found, ttl)) => Part(found, ttl),
+            (it @ (Addresses(..) | Part(..)), _) | (_, it @ (Addresses(..) | Part(..))) => it,
             (it @ Failed(_), _) | (_, it @ Failed(_)) => it,
             (Silent, _) | (_, Silent) => Silent,
             // "No such name" says more than "no address of this family".

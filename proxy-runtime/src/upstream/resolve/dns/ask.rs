@@ -47,8 +47,8 @@ impl Servers {
         let mut pause = pin!(sleep(Duration::ZERO));
         let mut last = Answer::Silent;
         let (mut begun, mut is_over) = (0_usize, false);
-        // Those that have not answered yet.
-        let mut waited_for = Vec::new();
+        // Those that have not answered yet, and since when.
+        let mut waited_for: Vec<(SocketAddr, Instant)> = Vec::new();
         loop {
             tokio::select! {
                 biased;
@@ -56,7 +56,7 @@ impl Servers {
                     if let Answer::Silent = answer {
                         continue;
                     }
-                    waited_for.retain(|waiting| *waiting != server);
+                    waited_for.retain(|(waiting, _)| *waiting != server);
                     self.answers(server);
                     match answer {
                         Answer::Failed(_) => last = answer,
@@ -65,19 +65,20 @@ impl Servers {
                     pause.as_mut().reset(Instant::now());
                 }
                 () = &mut pause, if !is_over => {
-                    self.are_silent(&waited_for);
+                    let now = Instant::now();
+                    self.are_silent(&waited_for, now);
                     let Some(server) = tries.next() else {
                         is_over = true;
                         continue;
                     };
                     asked.push(question(*server, config, name, kind));
-                    waited_for.push(*server);
+                    waited_for.push((*server, now));
                     begun += 1;
                     let wait = match begun % order.len() {
                         0 => NEXT_ROUND,
                         _ => NEXT_SERVER,
                     };
-                    pause.as_mut().reset(Instant::now() + wait);
+                    pause.as_mut().reset(now + wait);
                 }
                 else => return last,
             }
@@ -85,7 +86,7 @@ impl Servers {
     }
 
     /// Those that were silent a moment ago come last.
-    fn order(&self, config: &Config) -> Vec<SocketAddr> {
+    pub(super) fn order(&self, config: &Config) -> Vec<SocketAddr> {
         let mut servers = config.servers.clone();
         if config.rotate {
             let first = self.next.fetch_add(1, Ordering::Relaxed) % servers.len();
@@ -98,9 +99,12 @@ impl Servers {
         servers
     }
 
-    fn are_silent(&self, servers: &[SocketAddr]) {
-        let now = Instant::now();
-        let silent = servers.iter().map(|server| (*server, now));
+    /// Remembers those that have been waited for long enough.
+    fn are_silent(&self, waited_for: &[(SocketAddr, Instant)], now: Instant) {
+        let silent = waited_for
+            .iter()
+            .filter(|(_, asked)| now.duration_since(*asked) >= NEXT_SERVER)
+            .map(|(server, _)| (*server, now));
         self.silent.lock().extend(silent);
     }
 

@@ -59,6 +59,8 @@ pub(super) struct Dns {
 struct Machine {
     config: Config,
     hosts: String,
+    /// The number of times that the files said something else than before.
+    generation: u64,
     read: Instant,
 }
 
@@ -105,9 +107,14 @@ impl Dns {
             (None, Some(before)) => before.hosts.clone(),
             (text, _) => String::from_utf8_lossy(&text.unwrap_or_default()).into_owned(),
         };
+        let generation = before.map_or(0, |before| {
+            let is_other = config != before.config || hosts != before.hosts;
+            before.generation + u64::from(is_other)
+        });
         let machine = Arc::new(Machine {
             config,
             hosts,
+            generation,
             read: Instant::now(),
         });
         self.machine.store(Some(Arc::clone(&machine)));
@@ -119,8 +126,8 @@ impl Dns {
         let found = machine.at_hand(name);
         if !found.is_empty() {
             return Outcome {
-                found: Ok(found),
                 lasts: Some(REREAD),
+                ..Outcome::from(Ok(found))
             };
         }
         let config = &machine.config;
@@ -135,9 +142,20 @@ impl Dns {
                 }
                 // As the C library, which goes on: not every server knows of every domain.
                 failed @ Answer::Failed(_) => ends = failed,
-                end @ (Answer::Addresses(..) | Answer::Silent) => {
-                    ends = end;
+                Answer::Silent => {
+                    ends = Answer::Silent;
                     break;
+                }
+                found @ (Answer::Addresses(..) | Answer::Part(..)) => {
+                    return Outcome {
+                        full_name: Some(candidate.to_string()),
+                        // The one that failed may be the one that is meant.
+                        unsure: match ends {
+                            Answer::Failed(why) => Some(why),
+                            _ => None,
+                        },
+                        ..self.outcome(found)
+                    };
                 }
             }
         }
@@ -158,8 +176,9 @@ impl Dns {
 
     fn outcome(&self, answer: Answer) -> Outcome {
         let error = |kind, why| Err(io::Error::new(kind, why));
+        let is_part = matches!(answer, Answer::Part(..));
         let (found, lasts) = match answer {
-            Answer::Addresses(addresses, ttl) => {
+            Answer::Addresses(addresses, ttl) | Answer::Part(addresses, ttl) => {
                 (Ok(preferred_first(addresses)), self.options.bounded(ttl))
             }
             Answer::None(why, ttl) => {
@@ -173,8 +192,9 @@ impl Dns {
             }
         };
         Outcome {
-            found,
             lasts: Some(lasts),
+            is_part,
+            ..Outcome::from(found)
         }
     }
 }
@@ -183,9 +203,10 @@ impl Answer {
     /// This answer of one family, with that of the other one.
     async fn with(self, other: impl Future<Output = Self>) -> Self {
         let other = match self {
-            Self::Addresses(..) => timeout(OTHER_FAMILY, other).await.ok(),
-            _ => Some(other.await),
+            Self::Addresses(..) => timeout(OTHER_FAMILY, other).await,
+            _ => Ok(other.await),
         };
+        let other = other.unwrap_or(Self::Silent);
         self.joined(other)
     }
 }
@@ -202,6 +223,22 @@ impl LookUp for Dns {
 
     fn can_be_stopped(&self) -> bool {
         true
+    }
+
+    fn generation(&self) -> u64 {
+        let machine = self.machine.load();
+        machine.as_ref().map_or(0, |machine| machine.generation)
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let machine = self.machine.load();
+        let is_old = |machine: &Arc<Machine>| now.duration_since(machine.read) >= REREAD;
+        // Nobody need wait for who reads them.
+        machine.as_ref().is_some_and(is_old) && self.reading.try_lock().is_ok()
+    }
+
+    async fn reread(&self) {
+        self.machine().await;
     }
 
     async fn at_hand(&self, name: &str) -> Vec<IpAddr> {

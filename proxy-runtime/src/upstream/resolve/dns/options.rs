@@ -17,7 +17,8 @@ pub struct DnsOptions {
     pub resolv_conf: PathBuf,
     /// The table of names that need no server. Default: `/etc/hosts`.
     pub hosts: PathBuf,
-    /// The shortest time that addresses are kept. Default: 1 s.
+    /// The shortest time that addresses are kept, unless they are in doubt: a family is missing, or they may be another host's.
+    /// Default: 1 s.
     pub min_ttl: Duration,
     /// The longest time that addresses are kept, whatever their time to live. Default: 1 h.
     pub max_ttl: Duration,

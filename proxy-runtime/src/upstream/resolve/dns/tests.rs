@@ -1,5 +1,7 @@
 //! Against a name server that shares no code with the resolver.
 
+mod faults;
+
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -53,6 +55,17 @@ impl World {
     fn resolver(&self) -> Arc<Resolver> {
         Arc::new(Resolver::with(HOUR, Arc::new(self.dns())))
     }
+}
+
+/// Makes what was read of the files so old that they are read again.
+fn age(dns: &Dns) {
+    let machine = dns.machine.load_full().unwrap();
+    dns.machine.store(Some(Arc::new(Machine {
+        config: machine.config.clone(),
+        hosts: machine.hosts.clone(),
+        generation: machine.generation,
+        read: machine.read.checked_sub(REREAD).unwrap(),
+    })));
 }
 
 /// The addresses, or the error, of a look-up, and how many seconds that lasts.
@@ -200,22 +213,62 @@ async fn what_the_machine_says_is_followed() {
     let dns = world.dns();
     assert_eq!(look_up(&dns, "web").await.0, Ok(ips(&["192.0.2.1"])));
     fs::write(world.file("hosts"), "192.0.2.2 web\n").unwrap();
-    let aged = |machine: &Machine| Machine {
-        config: machine.config.clone(),
-        hosts: machine.hosts.clone(),
-        read: machine.read.checked_sub(REREAD).unwrap(),
-    };
-    let age = || {
-        let machine = dns.machine.load_full().unwrap();
-        dns.machine.store(Some(Arc::new(aged(&machine))));
-    };
     assert_eq!(look_up(&dns, "web").await.0, Ok(ips(&["192.0.2.1"])));
-    age();
+    age(&dns);
     assert_eq!(look_up(&dns, "web").await.0, Ok(ips(&["192.0.2.2"])));
     // While somebody replaces it, it says what it said.
     fs::remove_file(world.file("hosts")).unwrap();
-    age();
+    age(&dns);
     assert_eq!(look_up(&dns, "web").await.0, Ok(ips(&["192.0.2.2"])));
+}
+
+/// Somebody writes it into the table when DNS says the wrong thing, and does not want to wait for times to live.
+#[tokio::test]
+async fn a_new_line_in_the_table_counts_before_an_answer_that_is_kept() {
+    let world = World::new("", "").await;
+    let server = &world.server;
+    server.set("a.example", Says::Addresses(ips(&["192.0.2.1"]), 3600));
+    server.set("no.example", Says::NoName(30));
+    let dns = Arc::new(world.dns());
+    let resolver = Resolver::with(HOUR, Arc::<Dns>::clone(&dns));
+    let no = "there is no such name";
+    for _ in 0..3 {
+        assert_eq!(first(&resolver, "a.example").await, "192.0.2.1");
+        assert_eq!(first(&resolver, "no.example").await, no);
+        age(&dns);
+    }
+    assert_eq!(server.times("a.example"), 1, "the files say the same");
+    let lines = "192.0.2.7 a.example\n192.0.2.8 no.example\n";
+    fs::write(world.file("hosts"), lines).unwrap();
+    assert_eq!(first(&resolver, "a.example").await, "192.0.2.7");
+    assert_eq!(first(&resolver, "no.example").await, "192.0.2.8");
+    // So it does when `resolv.conf` changes.
+    fs::write(world.file("hosts"), "").unwrap();
+    age(&dns);
+    assert_eq!(first(&resolver, "a.example").await, "192.0.2.1");
+    fs::write(world.file("resolv.conf"), "search lan\n").unwrap();
+    server.set("a.example", Says::Addresses(ips(&["192.0.2.2"]), 3600));
+    assert_eq!(first(&resolver, "a.example").await, "192.0.2.1");
+    age(&dns);
+    assert_eq!(first(&resolver, "a.example").await, "192.0.2.2");
+}
+
+/// A disk that hangs holds up who reads, for a moment, and nobody else.
+#[tokio::test]
+async fn nobody_waits_for_who_reads_the_files() {
+    let world = World::new("", "").await;
+    let says = Says::Addresses(ips(&["192.0.2.1"]), 3600);
+    world.server.set("a.example", says);
+    let dns = Arc::new(world.dns());
+    let resolver = Resolver::with(HOUR, Arc::<Dns>::clone(&dns));
+    assert_eq!(first(&resolver, "a.example").await, "192.0.2.1");
+    let reading = dns.reading.lock().await;
+    age(&dns);
+    assert!(!dns.is_due(Instant::now()));
+    fs::write(world.file("hosts"), "192.0.2.7 a.example\n").unwrap();
+    assert_eq!(first(&resolver, "a.example").await, "192.0.2.1");
+    drop(reading);
+    assert_eq!(first(&resolver, "a.example").await, "192.0.2.7");
 }
 
 #[tokio::test]

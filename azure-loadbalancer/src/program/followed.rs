@@ -1,0 +1,84 @@
+//! The services and nodes that a program follows for as long as it runs.
+
+use async_trait::async_trait;
+use azure_loadbalancer::execute::Observer;
+use azure_loadbalancer::sources::{Source, SourceError};
+use azure_loadbalancer::{Node, Service};
+use program_kit::Failure;
+
+use super::cli::Apply;
+use super::inputs;
+
+/// What is followed, and who writes statuses, if there is an API server that has them.
+pub(super) struct Followed {
+    pub(super) services: Replayed<Service>,
+    pub(super) nodes: Replayed<Node>,
+    pub(super) statuses: Option<Box<dyn Observer>>,
+}
+
+impl Followed {
+    /// What the command line names. Nobody is asked before it is followed.
+    pub(super) fn open(options: &Apply) -> Result<Self, Failure> {
+        if let Some(client) = inputs::kubernetes(&options.inputs)? {
+            let mut statuses = client.status_writer().with_events();
+            if options.finalizer {
+                statuses = statuses.with_finalizers();
+            }
+            return Ok(Self {
+                services: Replayed::of(Box::new(client.services())),
+                nodes: Replayed::of(Box::new(client.nodes())),
+                statuses: Some(Box::new(statuses)),
+            });
+        }
+        let (services, nodes) = inputs::files(&options.inputs, &options.members)?;
+        Ok(Self {
+            services: Replayed::of(services),
+            nodes: Replayed::of(nodes),
+            statuses: None,
+        })
+    }
+
+    /// Opens the same again, for whoever follows it next. What cannot be opened now stays as it was: a mistake ends no program that
+    /// runs.
+    pub(super) fn renew(&mut self, options: &Apply) {
+        match Self::open(options) {
+            Ok(opened) => *self = opened,
+            Err(failure) => {
+                tracing::error!(%failure, "the sources of services and nodes cannot be opened again; the last ones stay in force");
+                self.services.is_due = true;
+                self.nodes.is_due = true;
+            }
+        }
+    }
+}
+
+/// A source that tells its last state once more to whoever follows it next.
+pub(super) struct Replayed<T> {
+    source: Box<dyn Source<T>>,
+    last: Option<Vec<T>>,
+    is_due: bool,
+}
+
+impl<T> Replayed<T> {
+    fn of(source: Box<dyn Source<T>>) -> Self {
+        Self {
+            source,
+            last: None,
+            is_due: false,
+        }
+    }
+}
+
+#[async_trait]
+impl<T: Clone + Send + Sync> Source<T> for Replayed<T> {
+    async fn next(&mut self) -> Result<Vec<T>, SourceError> {
+        if std::mem::take(&mut self.is_due)
+            && let Some(last) = &self.last
+        {
+            return Ok(last.clone());
+        }
+        let state = self.source.next().await?;
+        self.last = Some(state.clone());
+        Ok(state)
+    }
+}
