@@ -35,7 +35,11 @@ impl ConnectionState {
             holding.watch(waker);
             self.change_holding(&holding, holding.bytes(), bytes);
         }
-        holding.is_shed()
+        let is_shed = holding.is_shed();
+        if bytes == 0 && !is_shed {
+            self.has_held.store(false, Relaxed);
+        }
+        is_shed
     }
 
     /// Notes that it holds nothing.
@@ -51,6 +55,10 @@ impl ConnectionState {
         let holding = self.holding();
         if holding.bytes() > 0 {
             self.change_holding(&holding, holding.bytes(), 0);
+        }
+        // One that was told to end is to find that out.
+        if !holding.is_shed() {
+            self.has_held.store(false, Relaxed);
         }
     }
 
@@ -87,6 +95,9 @@ impl ConnectionState {
     }
 
     fn change_holding(&self, holding: &Holding, before: u64, after: u64) {
+        if after > 0 {
+            self.has_held.store(true, Relaxed);
+        }
         let worker = &self.worker;
         worker
             .memory
