@@ -48,7 +48,7 @@ impl RouteContext {
         self.0.take().map(|context| Self(Some(context)))
     }
 
-    /// Whether it is such a place.
+    /// Returns whether it is such a place.
     #[cfg(feature = "server")]
     pub(crate) fn is_taken(&self) -> bool {
         self.0.is_none()

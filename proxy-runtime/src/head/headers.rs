@@ -84,7 +84,7 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether fields of this name concern one connection only and are never sent on.
+/// Returns whether fields of this name concern one connection only and are never sent on.
 fn is_hop_by_hop(name: &HeaderName) -> bool {
     ClassSet::HOP_BY_HOP.contains(classify(name.as_str().as_bytes()))
 }

@@ -187,7 +187,7 @@ fn host(parts: &Parts, classes: ClassSet) -> Option<&HeaderValue> {
     is_there.then(|| parts.headers.get(HOST)).flatten()
 }
 
-/// Whether an HTTP/2 client asks for a WebSocket.
+/// Returns whether an HTTP/2 client asks for a WebSocket.
 #[cfg(feature = "http2")]
 pub(crate) fn is_websocket_connect(parts: &Parts) -> bool {
     parts.method == Method::CONNECT

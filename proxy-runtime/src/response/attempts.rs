@@ -56,7 +56,7 @@ impl Attempts {
         self.lock().last.take()
     }
 
-    /// Whether none has been made.
+    /// Returns whether none has been made.
     pub(crate) fn is_empty(&self) -> bool {
         !self.lock().is_begun
     }

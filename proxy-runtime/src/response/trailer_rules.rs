@@ -35,7 +35,7 @@ impl TrailerRules {
         }))
     }
 
-    /// Whether trailers may be added to a response that has none.
+    /// Returns whether trailers may be added to a response that has none.
     pub(crate) fn may_add(&self) -> bool {
         self.0.is_some()
     }

@@ -32,7 +32,7 @@ impl ServerMetrics {
         self.held_limit.store(bytes, Relaxed);
     }
 
-    /// Whether connections were reset for what they held within the last 30 seconds.
+    /// Returns whether connections were reset for what they held within the last 30 seconds.
     #[cfg(any(feature = "admin", test))]
     pub(crate) fn sheds(&self) -> bool {
         let is_recent = |at: Instant| at.elapsed() < RECENT;

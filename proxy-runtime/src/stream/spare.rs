@@ -59,7 +59,7 @@ pub(crate) fn set_tight(is_tight: bool) {
     let _ = IS_TIGHT.try_with(|tight| tight.set(is_tight));
 }
 
-/// Whether they are.
+/// Returns whether they are.
 pub(crate) fn is_tight() -> bool {
     IS_TIGHT.try_with(Cell::get).unwrap_or_default()
 }

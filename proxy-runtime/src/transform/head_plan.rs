@@ -160,20 +160,20 @@ impl HeadPlan {
 }
 
 impl HeadPlan {
-    /// Whether responses have the fields that they came with, but for those of a connection.
+    /// Returns whether responses have the fields that they came with, but for those of a connection.
     #[cfg(feature = "http2")]
     #[inline]
     pub(crate) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
     }
 
-    /// Whether a request with fields of these classes may have one that imitates a field that the route writes.
+    /// Returns whether a request with fields of these classes may have one that imitates a field that the route writes.
     #[inline]
     pub(crate) fn may_be_imitated(&self, classes: ClassSet) -> bool {
         classes.contains(FieldClass::Underscored) && !self.written.is_empty()
     }
 
-    /// Whether a destination learns that the client accepts trailers. In HTTP/1.1 that is between neighbours, unless the route
+    /// Returns whether a destination learns that the client accepts trailers. In HTTP/1.1 that is between neighbours, unless the route
     /// says otherwise.
     #[inline]
     pub(crate) fn tells_of_trailers(&self, is_http2: bool) -> bool {
@@ -267,7 +267,7 @@ pub(crate) struct Changed<'a, H> {
     /// The classes of its fields.
     pub(crate) classes: ClassSet,
     pub(crate) connection: ConnectionInfo,
-    /// What takes the place of several lines of `Cookie`.
+    /// The operation that replaces several lines of `Cookie` by one.
     pub(crate) cookie: Option<FieldOperation<'a>>,
     /// What filters changed, which comes before what the route says.
     pub(crate) edits: Option<&'a HeadEdits>,
@@ -338,7 +338,7 @@ impl RequestOperation {
         }
     }
 
-    /// Whether it may write a line of this name.
+    /// Returns whether it may write a line of this name.
     fn writes(&self, name: &FieldName) -> bool {
         match self {
             Self::Remove(_) => false,

@@ -56,7 +56,7 @@ impl ConnectError {
     }
 }
 
-/// Whether an error says that this machine has run out of descriptors, ports or memory.
+/// Returns whether an error says that this machine has run out of descriptors, ports or memory.
 fn is_of_machine(error: &io::Error) -> bool {
     // ENFILE and EMFILE.
     const FILES: [i32; 2] = [23, 24];

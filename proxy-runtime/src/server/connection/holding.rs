@@ -1,4 +1,4 @@
-//! What a connection holds in memory for somebody who has to take it.
+//! The memory that a connection holds for a peer that has to take it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use crate::server::memory::Holding;
 use crate::server::offers::Source;
 
 impl ConnectionState {
-    /// Whether the connection was told to end for what it holds.
+    /// Returns whether the connection was told to end for what it holds.
     #[inline]
     pub(crate) fn is_shed(&self) -> bool {
         self.has_held.load(Relaxed) && self.was_told()
@@ -62,7 +62,7 @@ impl ConnectionState {
         }
     }
 
-    /// Whether it was told to end for what its parts hold; if not, this is the task that is to.
+    /// Returns whether it was told to end for what its parts hold; if not, this is the task that is to.
     #[cfg(feature = "http2")]
     #[inline]
     pub(crate) fn is_to_end_for_memory(&self, waker: &Waker) -> bool {

@@ -129,7 +129,7 @@ impl<'a> Outgoing<'a> {
         self.plan.for_request(&changed, names, part, write);
     }
 
-    /// What stands in several lines of `Cookie`, as one: recipients do not agree on what several mean.
+    /// The name and value of one `Cookie` for several lines of it: recipients do not agree on what several mean.
     fn joined_cookie(&self) -> Option<(FieldName, Vec<u8>)> {
         const COOKIE: &str = "Cookie";
         let is_copied = self.plan.request_copy.copied().has_name(COOKIE.as_bytes());
@@ -173,7 +173,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Whether the client says `TE: trailers`.
+    /// Returns whether the client says `TE: trailers`.
     #[cold]
     fn accepts_trailers(&self) -> bool {
         let lines = self.table.fields().iter();
@@ -197,7 +197,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Where the request came from.
+    /// The parts of where the request came from.
     #[inline]
     fn parts(&self) -> Parts<'a> {
         let has_authority = !self.request.authority().is_empty();

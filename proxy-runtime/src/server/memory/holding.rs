@@ -35,7 +35,7 @@ impl Holding {
         }
     }
 
-    /// Whether it was told to end.
+    /// Returns whether it was told to end.
     #[inline]
     pub(crate) fn is_shed(&self) -> bool {
         self.is_shed.load(Relaxed)

@@ -199,7 +199,7 @@ impl Memory {
     }
 }
 
-/// Whether a client address holds at least as much as they do on average.
+/// Returns whether a client address holds at least as much as they do on average.
 fn is_greedy(holders: &[Arc<Holding>], source: Source) -> bool {
     let mut sources = HashSet::new();
     let (mut all, mut own) = (0, 0);
