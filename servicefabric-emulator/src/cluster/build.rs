@@ -15,7 +15,7 @@ use crate::health::{EntityKey, HealthStore, ReportQueue};
 use crate::hosting::{self, HostingConfig, Moment};
 use crate::topology::{ClusterDescription, NodeDescription, Plan, Topology, TopologyError};
 
-/// So many nodes keep the cluster together.
+/// The maximum number of seed nodes.
 const SEED_NODES: usize = 5;
 
 impl Cluster {

@@ -50,7 +50,7 @@ impl Constraint {
         })
     }
 
-    /// Whether it holds for a node.
+    /// Returns true if a node satisfies the constraint.
     pub(crate) fn admits(&self, node: &Node) -> bool {
         let mut alternatives = self.alternatives.iter();
         self.alternatives.is_empty()
@@ -161,7 +161,7 @@ impl Comparison {
     }
 }
 
-/// Whether an expression can be read.
+/// Checks that a placement constraint can be parsed.
 pub(crate) fn check_constraints(text: &str) -> Result<(), FabricError> {
     Constraint::parse(text).map(drop)
 }

@@ -14,7 +14,7 @@ use super::timer::Timer;
 use crate::health::EntityKey;
 use crate::hosting::{self, Moment, Placement, ReplicaKind, Span};
 
-/// So many partitions are looked at before hosting is heard.
+/// The maximum number of partitions to reconcile before events of hosting are handled.
 const ROUND: usize = 1000;
 
 impl Cluster {
@@ -39,7 +39,7 @@ impl Cluster {
         }
     }
 
-    /// Whether partitions wait to be looked at, or hosting to be heard.
+    /// Returns true if partitions wait for reconciliation, or hosting may have events.
     pub(super) fn is_unsettled(&self) -> bool {
         !self.dirty.is_empty() || self.unheard
     }
@@ -92,7 +92,7 @@ impl Cluster {
         }
     }
 
-    /// So many instances, on different nodes.
+    /// Adds or removes instances of a stateless partition until it has its target, each on a node of its own.
     fn reconcile_instances(&mut self, id: PartitionId, target: usize) {
         while let Some(partition) = self.partitions.get(&id) {
             let counted = || {
@@ -120,7 +120,8 @@ impl Cluster {
         }
     }
 
-    /// So many replicas, on different nodes; those that are down are waited for.
+    /// Adds or removes replicas of a stateful partition until it has its target, each on a node of its own.
+    /// Waits for replicas that are down.
     fn reconcile_replicas(&mut self, id: PartitionId, target: usize) {
         while let Some(partition) = self.partitions.get(&id) {
             let counted = || {
@@ -314,7 +315,7 @@ impl Cluster {
         self.dirty.insert(key.partition);
     }
 
-    /// What was opened for a replica outside has to end.
+    /// Requests the end of the workload that was opened for a replica.
     pub(super) fn end_workload(&mut self, key: ReplicaRef, aborted: bool) {
         if self.replica(key).is_some_and(|replica| replica.opened) {
             self.want(Effect::Close {
@@ -442,7 +443,7 @@ impl Cluster {
         partition.replicas.get_mut(&key.replica)
     }
 
-    /// Whether a partition is one of a stateful service.
+    /// Returns true if a partition belongs to a stateful service.
     pub(super) fn is_stateful(&self, id: PartitionId) -> bool {
         self.partitions
             .get(&id)

@@ -1,4 +1,4 @@
-//! What goes wrong on purpose, and settings that tests turn.
+//! Injected faults, and settings for tests.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::state::{Cluster, Script};
 use crate::health::{EntityKey, HealthReport};
 use crate::hosting::{Behaviour, PackageKey, Span};
 
-/// So many scripts are kept.
+/// The maximum number of scripts.
 const MAX_SCRIPTS: usize = 10_000;
 
 impl Cluster {
@@ -34,12 +34,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// How old the answers of [`resolve`](Self::resolve) may be; zero: not at all; infinite: until they are challenged.
+    /// Sets the maximum age of cached answers of [`resolve`](Self::resolve). Zero disables the cache; with an
+    /// infinite age an answer is reused until a client challenges it.
     pub fn set_resolve_cache(&mut self, age: Span) {
         self.resolve_cache.set_age(age);
     }
 
-    /// How often health reports that are not immediate are sent to the store; zero: at once.
+    /// Sets the interval at which health reports that are not immediate reach the store. Zero: at once.
     pub fn set_health_report_interval(&mut self, interval: Span) {
         self.reports.set_interval(interval);
     }

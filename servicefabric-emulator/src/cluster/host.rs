@@ -1,4 +1,4 @@
-//! What hosting says, and what the cluster makes of it.
+//! The events of hosting and their effects on the cluster.
 
 use std::sync::Arc;
 
@@ -271,7 +271,7 @@ impl Cluster {
         }
     }
 
-    /// Everything that was deployed on a node is gone from the health store.
+    /// Removes everything that was deployed on a node from the health store.
     pub(super) fn undeploy_all(&mut self, node: &Arc<str>) {
         let names: Vec<FabricName> = self.applications.keys().cloned().collect();
         for application in names {
@@ -307,7 +307,7 @@ impl Cluster {
         }
     }
 
-    /// Whether hosting has a replica.
+    /// Returns true if hosting has a replica.
     #[cfg(test)]
     pub(super) fn is_hosted(&self, key: ReplicaRef) -> bool {
         let wanted = super::failover::hosting_key(key);

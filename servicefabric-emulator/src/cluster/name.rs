@@ -74,7 +74,7 @@ impl FabricName {
         id
     }
 
-    /// What follows `fabric:/`.
+    /// Returns the part after `fabric:/`.
     pub fn path(&self) -> &str {
         self.0.strip_prefix(SCHEME).unwrap_or(&self.0)
     }
@@ -85,7 +85,7 @@ impl FabricName {
         Some(Self(format!("{SCHEME}{parent}").into()))
     }
 
-    /// Whether `self` lies below `other`, at any depth.
+    /// Returns true if `self` lies below `other`, at any depth.
     pub fn is_below(&self, other: &Self) -> bool {
         let rest = self.0.strip_prefix(&*other.0);
         rest.is_some_and(|rest| rest.starts_with('/'))

@@ -116,7 +116,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What was to leave a node may stay, and what was there comes back, if the node is up.
+    /// Lets replicas that were to leave a node stay, and reopens those that were on it, if the node is up.
     fn bring_back(&mut self, node: &str) {
         let Some(entry) = self
             .nodes

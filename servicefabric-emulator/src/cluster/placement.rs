@@ -1,4 +1,4 @@
-//! Which node takes a replica.
+//! The choice of a node for a replica.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Cluster {
         best.map(|entry| entry.node.name.clone())
     }
 
-    /// Whether a node may take a replica of a partition now.
+    /// Returns true if a node may take a replica of a partition now.
     pub(super) fn may_take(&self, node: &Node, service: &Service, partition: &Partition) -> bool {
         let taken = partition.replicas.values();
         let mut taken = taken.filter(|replica| !replica.is_drained_away());
@@ -61,7 +61,7 @@ impl Cluster {
                 .contains_key(&(partition.id, node.name.clone()))
     }
 
-    /// Whether hosting has told not to use a node for the type of a service.
+    /// Returns true if hosting has blocked the type of a service on a node.
     fn is_blocked(&self, node: &str, service: &Service, partition: PartitionId) -> bool {
         if self.blocked.is_empty() {
             return false;

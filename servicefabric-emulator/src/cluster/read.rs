@@ -1,4 +1,4 @@
-//! What can be asked of a cluster.
+//! Queries of a cluster.
 
 use std::ops::Bound::{Excluded, Unbounded};
 

@@ -26,7 +26,7 @@ pub struct Cluster {
     pub(super) types: BTreeMap<(String, String), ApplicationType>,
     /// Application types that can be provisioned, by name and version.
     pub(super) image_store: BTreeMap<(String, String), ApplicationType>,
-    /// What clients have uploaded.
+    /// The files that clients have uploaded.
     pub(super) uploads: ImageStore,
     pub(super) applications: BTreeMap<FabricName, Application>,
     pub(super) services: BTreeMap<FabricName, Service>,
@@ -36,11 +36,11 @@ pub struct Cluster {
     pub(super) health: HealthStore,
     pub(super) reports: ReportQueue,
     pub(super) effects: Vec<Effect>,
-    /// Whether an address is published by somebody outside.
+    /// True if real workloads outside the cluster publish the addresses.
     pub(super) workloads: bool,
-    /// What was scripted, in the order in which it was said; later ones go before earlier ones.
+    /// The scripts, oldest first. Later ones take precedence.
     pub(super) scripts: Vec<Script>,
-    /// What is to happen, by moment and order of planning.
+    /// The pending timers, by time and order of creation.
     pub(super) timers: BTreeMap<(Moment, u64), Timer>,
     /// Partitions that have to be looked at.
     pub(super) dirty: BTreeSet<PartitionId>,
@@ -56,21 +56,21 @@ pub struct Cluster {
     pub(super) upgrades: BTreeMap<FabricName, UpgradeRun>,
     /// Nodes that are being deactivated.
     pub(super) disabling: BTreeSet<Arc<str>>,
-    /// Whether hosting may have something to say.
+    /// True if hosting may have events to handle.
     pub(super) unheard: bool,
-    /// How many replicas and instances all services together want.
+    /// The number of replicas and instances that all services together need.
     pub(super) wanted_replicas: usize,
-    /// What ids are made from.
+    /// The counter that ids are derived from.
     pub(super) sequence: u64,
 }
 
-/// What does not change in the life of a cluster.
+/// The settings that stay fixed for the life of a cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) start: Date,
-    /// What ids of instances begin with: steps of 100 ns since 1601.
+    /// The base of instance ids: steps of 100 ns since 1601.
     pub(super) ids_since: i64,
     pub(super) hosting: HostingConfig,
     pub(super) reconfiguration_time: Span,
@@ -89,12 +89,12 @@ pub(super) struct NodeEntry {
     pub(super) scripted: BTreeSet<PackageKey>,
 }
 
-/// How a package behaves.
+/// A scripted behaviour of a package.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     /// On this node; `None`: on all.
     pub(super) node: Option<Arc<str>>,
-    /// Of this application; `None`: of all.
+    /// The application; `None`: all.
     pub(super) application: Option<FabricName>,
     /// The service manifest.
     pub(super) manifest: String,

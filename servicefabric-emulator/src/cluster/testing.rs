@@ -1,4 +1,4 @@
-//! What tests begin with.
+//! Fixtures of tests: clusters, nodes and names.
 
 use super::entity::{Node, NodeStatus, Partition, ReplicaStatus};
 use super::{Cluster, FabricName, PageRequest};

@@ -5,7 +5,7 @@ use super::name::FabricName;
 use super::state::Cluster;
 use crate::hosting::{Moment, Span};
 
-/// Something that is to happen. What it is about may be gone by then, or may have moved on: then nothing happens.
+/// A scheduled event. If its subject has gone or has changed by then, it does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The time of an instance that is taken out of service is over.
@@ -30,7 +30,7 @@ impl Cluster {
         self.now
     }
 
-    /// When something happens next by itself; `None`: nothing does.
+    /// Returns the time of the next event. `None` if none is due without outside input.
     pub fn next_due(&self) -> Option<Moment> {
         if self.is_unsettled() {
             return Some(self.now);

@@ -1,4 +1,4 @@
-//! What the cluster itself says to the health store.
+//! The health reports of the cluster's system services.
 //!
 //! Each system service has its own source: the failover manager speaks of nodes, services and partitions, the cluster
 //! manager of applications, the reconfiguration agent of replicas. Hosting speaks for itself.
