@@ -1,11 +1,11 @@
-//! What things on a node are called.
+//! Keys of packages, processes, service types and replicas on a node.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Whether replicas of several services and partitions share the processes of a package.
+/// The activation mode: whether replicas of several services and partitions share the processes of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub enum ActivationMode {
     /// One instance of the package on a node serves all partitions of all its services.
@@ -41,7 +41,7 @@ impl PackageKey {
         }
     }
 
-    /// Which grace interval applies to the instance.
+    /// Returns the activation mode, which decides the grace interval of the instance.
     pub fn mode(&self) -> ActivationMode {
         if self.activation_id.is_empty() {
             ActivationMode::SharedProcess

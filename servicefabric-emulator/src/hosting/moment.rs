@@ -20,7 +20,7 @@ pub struct Moment(u64);
 pub struct Span(u64);
 
 impl Moment {
-    /// When the clock began.
+    /// The start of the clock.
     pub const ZERO: Self = Self(0);
 
     /// The moment so many milliseconds after the beginning.
@@ -49,7 +49,7 @@ impl Moment {
         }
     }
 
-    /// How long ago `earlier` was; nothing if it is not earlier.
+    /// Returns the time since `earlier`. Zero if it is not earlier.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -61,12 +61,12 @@ impl Span {
     /// Longer than any other: what waits for it waits forever.
     pub const INFINITE: Self = Self(u64::MAX);
 
-    /// So many milliseconds.
+    /// Creates a span of milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// So many seconds; infinite if that is too many.
+    /// Creates a span of seconds. Infinite on overflow.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
@@ -76,7 +76,7 @@ impl Span {
         self.0
     }
 
-    /// Whether this never ends.
+    /// Returns true if the span never ends.
     pub const fn is_infinite(self) -> bool {
         self.0 == u64::MAX
     }
@@ -87,7 +87,7 @@ impl Span {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// So many times this; infinite when it does not fit.
+    /// Returns a multiple of the span. Infinite on overflow.
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))

@@ -11,9 +11,9 @@ use crate::cluster::package::DefaultService;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplicationType {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version: a text that is compared for equality only.
+    /// The version: a text that is compared for equality only.
     pub version: String,
     /// Parameters that applications of this type take, with what they are when nothing is said.
     pub default_parameters: IndexMap<String, String>,
@@ -21,7 +21,7 @@ pub struct ApplicationType {
     pub service_manifests: Vec<ServiceManifest>,
     /// The services that every application of this type has from the beginning.
     pub default_services: Vec<DefaultService>,
-    /// Whether it can be used.
+    /// The status.
     pub status: ApplicationTypeStatus,
     /// The manifest as it was uploaded; `None`: it is made of what is known of the type.
     pub manifest: Option<Arc<str>>,
@@ -50,11 +50,11 @@ impl ApplicationType {
 /// The status of an application type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplicationTypeStatus {
-    /// It is being copied into the cluster.
+    /// The type is being copied into the cluster.
     Provisioning,
     /// Applications can be made of it.
     Available,
-    /// It is being removed.
+    /// The type is being removed.
     Unprovisioning,
 }
 
@@ -68,9 +68,9 @@ wire_words!(ApplicationTypeStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceManifest {
-    /// Its name, e.g. `WebPkg`.
+    /// The name, e.g. `WebPkg`.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
     /// The types of services that it has.
     pub service_types: Vec<ServiceType>,
@@ -94,13 +94,13 @@ impl ServiceManifest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceType {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether its services keep state.
+    /// The kind of its services: stateless or stateful.
     pub kind: ServiceKind,
-    /// Whether the state outlives the process; only for stateful types.
+    /// True if the state outlives the process. Only for stateful types.
     pub has_persisted_state: bool,
-    /// Which nodes its services may be on; empty for any.
+    /// The placement constraints of its services. Empty: any node.
     pub placement_constraints: String,
     /// Extensions of the manifest, by name; the value is XML as text.
     pub extensions: Vec<Extension>,
@@ -114,7 +114,7 @@ pub struct ServiceType {
 pub struct Extension {
     /// The name.
     pub name: String,
-    /// What is inside of the `Extension` element.
+    /// The content of the `Extension` element.
     pub xml: String,
 }
 
@@ -122,9 +122,9 @@ pub struct Extension {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodePackage {
-    /// Its name, e.g. `Code`.
+    /// The name, e.g. `Code`.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
     /// The service types that its process registers; empty for a program that only helps the others.
     pub hosts: Vec<String>,
@@ -138,12 +138,12 @@ pub struct CodePackage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointResource {
-    /// Its name, which is that of the listener too.
+    /// The name, which is also the name of the listener.
     pub name: String,
     /// Scheme of the address, e.g. `http`.
     pub protocol: String,
     /// A fixed port; `None` for one that the node gives.
     pub port: Option<u16>,
-    /// What follows the port in the address: empty, or a path that begins with `/`.
+    /// The part of the address after the port: empty, or a path that begins with `/`.
     pub path: String,
 }

@@ -5,7 +5,7 @@ use super::{BatchOutcome, Property, PropertyOperation, PropertyResult};
 use crate::cluster::{Cluster, ErrorCode, FabricError, FabricName};
 use crate::hosting::Moment;
 
-/// So many steps a batch has.
+/// The maximum number of steps of a batch.
 const MAX_STEPS: usize = 1000;
 
 impl Cluster {

@@ -7,9 +7,9 @@ use super::{Property, PropertyValue, SubNames};
 use crate::cluster::{Cluster, ErrorCode, FabricError, FabricName, Page, PageRequest};
 use crate::hosting::Moment;
 
-/// So many names there are.
+/// The maximum number of names.
 const MAX_NAMES: usize = 500_000;
-/// So many properties a name has.
+/// The maximum number of properties of a name.
 const MAX_PROPERTIES: usize = 1000;
 /// The longest name of a property, in bytes.
 const MAX_PROPERTY_NAME: usize = 800;
@@ -29,9 +29,9 @@ pub(in crate::cluster) struct NameStore {
 /// A name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
-    /// Whether it is that of an application or a service.
+    /// True if the name is that of an application or a service.
     is_system: bool,
-    /// Whether somebody created it.
+    /// True if a client created the name.
     is_user: bool,
     pub(super) properties: BTreeMap<String, Property>,
 }
@@ -57,7 +57,7 @@ impl NameStore {
         self.names.get(name).ok_or_else(|| no_name(name))
     }
 
-    /// Whether the property may be put: its name, its size, and that of all together.
+    /// Checks the limits before a property is written: its name, its size, and the total size.
     pub(super) fn check_put(
         &self,
         name: &FabricName,
@@ -121,7 +121,7 @@ impl NameStore {
 
 /// Names and properties. Those of applications and services are there by themselves.
 impl Cluster {
-    /// Whether there is such a name.
+    /// Returns true if the name exists.
     pub fn name_exists(&self, name: &FabricName) -> bool {
         self.names.names.contains_key(name)
     }

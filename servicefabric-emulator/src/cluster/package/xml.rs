@@ -88,7 +88,7 @@ impl<'a, 'input: 'a> Element<'a, 'input> {
         self.node.text().unwrap_or_default().trim()
     }
 
-    /// What is written inside of this element.
+    /// Returns the text inside the element, markup included.
     pub(super) fn inner(self) -> &'input str {
         let source = self.node.document().input_text();
         let first = self.node.first_child().map(|node| node.range().start);

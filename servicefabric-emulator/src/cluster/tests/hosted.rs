@@ -1,4 +1,4 @@
-//! What the cluster makes of the life of its nodes.
+//! The effects of the nodes' life on the cluster.
 
 use crate::cluster::testing::{SHOP, cluster, name, partition_of, pass, process};
 use crate::cluster::{Cluster, ReplicaStatus};
@@ -56,7 +56,7 @@ fn a_persisted_replica_survives_a_crash_that_disables_its_type() {
     }
 }
 
-/// What the health store has below an application: entities of nodes, as texts.
+/// Returns the entities of nodes that the health store has below an application, as texts.
 fn deployed(cluster: &Cluster, node: &str) -> Vec<String> {
     let application = EntityKey::Application(name("fabric:/Shop"));
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What holds whatever happens.
+//! Properties that hold after any sequence of operations.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::cluster::{
 use crate::health::{EntityKey, EntityKind, HealthReport, HealthState};
 use crate::hosting::Span;
 
-/// Something that is done to a cluster. Numbers are taken modulo what there is.
+/// An operation on a cluster. Numbers are taken modulo the number of candidates.
 #[derive(Clone, Debug)]
 enum Operation {
     Pass(u64),
@@ -243,7 +243,7 @@ fn check_health(cluster: &Cluster, key: &EntityKey) -> HealthState {
     worst
 }
 
-/// Everything is well again in the end, when nothing keeps it from that.
+/// Checks that the cluster recovers fully once all nodes are up and active.
 fn check_recovery(cluster: &mut Cluster) {
     for index in 0..5 {
         cluster.start_node(&format!("_Node_{index}")).unwrap();

@@ -135,7 +135,7 @@ impl Cluster {
         }
     }
 
-    /// What was to be upgraded stays as it is, and is in service again.
+    /// Cancels the upgrade of a replica: it stays as it is and is in service again.
     pub(super) fn keep(&mut self, key: ReplicaRef) {
         if let Some(replica) = self.replica_mut(key) {
             replica.intent = Intent::Stay;
@@ -147,7 +147,7 @@ impl Cluster {
         }
     }
 
-    /// Whether everything of the application in a domain is ready in the new version.
+    /// Returns true if every replica of the application in a domain is ready in the new version.
     pub(super) fn is_domain_ready(&self, name: &FabricName, domain: &str) -> bool {
         let nodes = self.nodes_of_domain(domain);
         let keys = self.replicas_of_application(name, |node| nodes.contains(node));

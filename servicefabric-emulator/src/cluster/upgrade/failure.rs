@@ -92,7 +92,7 @@ impl Cluster {
         }
     }
 
-    /// What was to be upgraded stays as it is.
+    /// Cancels the pending upgrade of all replicas of the application.
     fn keep_all(&mut self, name: &FabricName) {
         for key in self.replicas_of_application(name, |_| true) {
             if self

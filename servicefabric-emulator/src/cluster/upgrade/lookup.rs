@@ -1,4 +1,4 @@
-//! What an upgrade is about: versions, packages, nodes, replicas.
+//! Lookups for an upgrade: versions, packages, nodes, replicas.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(super) struct UpgradeRun {
     failure_action: FailureAction,
     from: String,
     to: String,
-    /// Whether it is taken back.
+    /// True if the upgrade is being rolled back.
     back: bool,
     /// The domains that it goes through, in this direction.
     domains: Vec<String>,
@@ -58,7 +58,7 @@ enum Phase {
     Opening,
     /// All is ready; health has time to show.
     Settling,
-    /// Somebody has to say that it may go on.
+    /// The upgrade waits for a request to continue.
     Paused,
     /// The same, in the middle of a domain.
     Stopped,

@@ -39,11 +39,11 @@ impl From<&str> for SettingValue {
     }
 }
 
-/// What is wrong with a setting.
+/// The error of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// There is no such setting.
+    /// The setting does not exist.
     #[error("unknown setting `{name}`{}", did_you_mean(suggestion.as_deref()))]
     Unknown {
         /// The name.
@@ -56,9 +56,9 @@ pub enum SettingError {
     Value {
         /// The setting.
         name: String,
-        /// What was written.
+        /// The value as written.
         value: String,
-        /// What can be written.
+        /// The accepted values.
         expected: String,
     },
 }
@@ -67,7 +67,7 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// What a setting does with its value: the field, or the sentence that says what was expected.
+/// The function that applies a value: it sets the field, or returns a sentence with the accepted values.
 type Setter = fn(&mut HostingConfig, &SettingValue) -> Result<(), String>;
 
 /// A row of the table: the name, and what it sets. Without a setter it is known and has no effect here.

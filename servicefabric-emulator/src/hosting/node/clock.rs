@@ -1,4 +1,4 @@
-//! How time passes.
+//! The clock of a node.
 
 use super::Node;
 use super::timers::{Timer, TimerId};
@@ -10,7 +10,7 @@ impl Node {
         self.now
     }
 
-    /// When something happens next by itself. `None`: nothing does.
+    /// Returns the time of the next timer. `None` if no timer is set.
     pub fn next_due(&self) -> Option<Moment> {
         self.timers.next_due()
     }
@@ -58,7 +58,7 @@ impl Node {
         }
     }
 
-    /// Whether the owner of a timer waits for it; from now on it does not.
+    /// Returns true if the owner of a timer waits for it, and clears the owner's timer.
     fn is_awaited(&mut self, id: TimerId, timer: &Timer) -> bool {
         let owned = match timer {
             Timer::SetupEnds(process) | Timer::Start(process) => {

@@ -1,4 +1,4 @@
-//! What follows from a failure of a process, and from its end.
+//! The consequences of a failure or an exit of a process.
 
 use super::Node;
 use super::state::{Code, CodeState, EntryPoint, FailureSource};
@@ -11,7 +11,7 @@ use crate::hosting::health::HealthState;
 use crate::hosting::key::ProcessKey;
 use crate::hosting::moment::Span;
 
-/// Which of its entry points.
+/// The entry point of a code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Setup,
@@ -132,7 +132,7 @@ impl Node {
     }
 }
 
-/// What is said about an exit.
+/// Returns the text of the health report about an exit.
 pub(super) fn terminated(exit_code: i32) -> String {
     format!("The service host terminated with exit code:{exit_code}")
 }

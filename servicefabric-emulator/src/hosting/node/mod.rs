@@ -98,12 +98,12 @@ impl Node {
         &self.name
     }
 
-    /// Its settings.
+    /// Returns the settings.
     pub fn config(&self) -> &HostingConfig {
         &self.config
     }
 
-    /// Whether the node is up.
+    /// Returns true if the node is up.
     pub fn is_up(&self) -> bool {
         self.up
     }
@@ -149,7 +149,7 @@ impl Node {
         self.log.take()
     }
 
-    /// How many events were thrown away because nobody took them in time.
+    /// Returns the number of events that were dropped because they were not taken in time.
     pub fn lost_events(&self) -> u64 {
         self.log.lost()
     }

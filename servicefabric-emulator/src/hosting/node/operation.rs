@@ -142,7 +142,7 @@ impl Node {
         }
     }
 
-    /// Whether an internal error does not count; if so, it is one of those now.
+    /// Returns true if an internal error does not count as a failure, and counts it as internal then.
     fn is_left_out(&mut self, key: &PackageKey) -> bool {
         let (retry, limit) = (
             self.config.retry_on_internal_error,

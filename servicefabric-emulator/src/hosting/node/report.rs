@@ -1,4 +1,4 @@
-//! What the node says: its log, and its reports about health.
+//! The log of a node, and its health reports.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::hosting::event::{Event, Logged};
 use crate::hosting::health::{HealthEntity, HealthReport, HealthState, StandingHealth};
 use crate::hosting::key::PackageKey;
 
-/// How many events wait to be taken.
+/// The maximum number of events that wait to be taken.
 const LOG_CAPACITY: usize = 1 << 16;
 
 /// The events that nobody has taken yet.

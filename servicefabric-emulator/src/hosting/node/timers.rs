@@ -1,4 +1,4 @@
-//! What is due, in the order in which it happens.
+//! The timers of a node, in the order in which they fire.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::hosting::key::{PackageKey, ProcessKey, ReplicaKey, TypeKey};
 use crate::hosting::moment::Moment;
 
-/// Who goes first when several timers are due at the same time.
+/// The precedence of timers that are due at the same time.
 ///
 /// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement exactly at
 /// the instant of the deactivation comes too late.
@@ -24,7 +24,7 @@ pub(super) enum Class {
     RegistrationTimeout,
     /// The failures of a process are forgotten.
     Reset,
-    /// Something unused is deactivated.
+    /// An unused package or application is deactivated.
     Deactivation,
     /// Unused packages are looked for.
     Scan,
@@ -32,7 +32,7 @@ pub(super) enum Class {
     Outside,
 }
 
-/// What a timer does.
+/// The event that a timer triggers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Timer {
     SetupEnds(ProcessKey),

@@ -155,7 +155,8 @@ impl Node {
         });
     }
 
-    /// What the runtime does when it is asked for a replica: only now it counts the failures.
+    /// Counts the failures when a replica is requested, as the runtime does, and schedules the disabling of
+    /// the type if there are too many.
     pub(super) fn block_when_asked(&mut self, key: &TypeKey) {
         let Some(package) = self.packages.get(&key.package) else {
             return;
@@ -194,7 +195,8 @@ impl Node {
         self.report_on(&key.package, property(key), HealthState::Error, DISABLED);
     }
 
-    /// What failed has succeeded, was given up, or is gone: no type of the package is blocked any more.
+    /// Lifts all blocks of a package's types, because the failing operation has succeeded, was abandoned, or
+    /// is gone.
     pub(super) fn clear_blocks(&mut self, package: &PackageKey) {
         for name in self.type_names(package, None) {
             let key = package.service_type(&name);

@@ -1,4 +1,4 @@
-//! How another version takes the place of a running package.
+//! Replacement of a running package by another version.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the operation of a package downloads a newer version beside the running one.
+    /// Returns true if the operation of a package downloads a newer version beside the running one.
     pub(super) fn upgrade_download(&self, key: &PackageKey) -> bool {
         self.packages.get(key).is_some_and(|package| {
             package.state == PackageState::Active

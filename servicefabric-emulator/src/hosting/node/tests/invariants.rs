@@ -1,4 +1,4 @@
-//! What must hold after every step, seen from inside. The numbers are those of the specification.
+//! Invariants that must hold after every step, seen from inside. The numbers are those of the specification.
 
 use std::collections::BTreeSet;
 

@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!(play(&config, &actions), play(&config, &actions));
     }
 
-    /// How time is cut into pieces makes no difference.
+    /// The split of time into steps makes no difference.
     #[test]
     fn time_may_pass_in_any_portions(config in config(), actions in actions()) {
         let in_pieces: Vec<Action> = actions

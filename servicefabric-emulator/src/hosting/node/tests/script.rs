@@ -11,7 +11,7 @@ use crate::hosting::{
     ReplicaKey, ReplicaKind, Span,
 };
 
-/// What a caller can do.
+/// An action of a caller.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Pass(u64),
