@@ -7,7 +7,7 @@ use super::{EntityKey, HealthReport, HealthStore};
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::{Moment, Span};
 
-/// So many reports wait at most.
+/// The maximum number of pending reports.
 const MAX_WAITING: usize = 20_000;
 
 /// The gateway's health client: it sends what was reported in batches, at whole multiples of an interval.
@@ -16,7 +16,7 @@ pub(crate) struct ReportQueue {
     interval: Span,
     /// By entity, source and property; a later report takes the place of an earlier one.
     waiting: BTreeMap<(EntityKey, String, String), (HealthReport, Moment)>,
-    /// When the first of those that wait was made.
+    /// The time of the oldest pending report.
     oldest: Moment,
 }
 
@@ -73,7 +73,7 @@ impl ReportQueue {
         Ok(())
     }
 
-    /// When the next batch is sent; `None` when nothing waits for it.
+    /// Returns the time of the next batch. `None` if no report is pending.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         if self.waiting.is_empty() {
             return None;

@@ -7,16 +7,16 @@ use super::{EntityKey, EntityKind, HealthEvent, HealthReport, HealthState, Stati
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::Moment;
 
-/// So many events are kept of one entity.
+/// The maximum number of events of an entity.
 const MAX_EVENTS: usize = 500;
-/// So many entities are named in an evaluation.
+/// The maximum number of entities named in an evaluation.
 const MAX_NAMED: usize = 10;
 
-/// What is known about the health of everything in a cluster.
+/// The health of all entities of a cluster.
 #[derive(Clone, Debug)]
 pub struct HealthStore {
     entities: BTreeMap<EntityKey, Entity>,
-    /// When an event is over: moment, entity, source, property.
+    /// The expiry of events: time, entity, source, property.
     expiries: BTreeSet<(Moment, EntityKey, String, String)>,
     /// The number that was last given to a report without one.
     last_number: i64,
@@ -111,13 +111,13 @@ impl HealthStore {
         })
     }
 
-    /// Why an entity is not Ok; nothing when it is, and when it is not there.
+    /// Returns the reasons why an entity is not Ok. Empty if it is Ok or unknown.
     pub fn reasons(&self, key: &EntityKey) -> Vec<Evaluation> {
         let entity = self.entities.get(key);
         entity.map_or_else(Vec::new, |entity| self.evaluations(key, entity))
     }
 
-    /// What is as bad as the entity itself.
+    /// Returns the events and children that are as unhealthy as the entity itself.
     fn evaluations(&self, key: &EntityKey, entity: &Entity) -> Vec<Evaluation> {
         let state = entity.state();
         if state == HealthState::Ok {
@@ -151,7 +151,7 @@ impl HealthStore {
         evaluations
     }
 
-    /// When the next event is over.
+    /// Returns the time of the next expiry.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         self.expiries.first().map(|(at, ..)| *at)
     }
@@ -348,7 +348,7 @@ impl HealthStore {
         }
     }
 
-    /// How many expiries are planned for an entity.
+    /// Returns the number of pending expiries of an entity.
     #[cfg(test)]
     pub(crate) fn expiries_of(&self, key: &EntityKey) -> usize {
         self.expiries

@@ -18,7 +18,8 @@ pub(super) fn show(emulator: &Emulator, options: &Serve) -> Result<(), Failure> 
     print(&text)
 }
 
-/// Where the gateway is reached from this machine: nobody can connect to the address that stands for all of them.
+/// Returns the URL of the gateway on this machine. The wildcard address, which cannot be connected to, is
+/// replaced.
 fn endpoint(emulator: &Emulator) -> String {
     let listens = emulator.address();
     let reached = reached(listens);

@@ -16,7 +16,7 @@ use super::{descriptors, screen};
 /// The cluster of those who have not written one down yet.
 const EXAMPLE: &str = include_str!("example.toml");
 
-/// How often a person hears of a cluster that takes long to build.
+/// The interval of progress messages while a large cluster is built.
 const PROGRESS: Duration = Duration::from_secs(2);
 
 /// Runs a cluster until somebody stops it.

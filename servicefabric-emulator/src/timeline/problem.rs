@@ -1,4 +1,4 @@
-//! What is wrong with a script.
+//! The errors of a script.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ pub struct Problem {
     pub line: Option<usize>,
     /// The place in the script, such as `event[3].place`; empty for the script as a whole.
     pub place: String,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// How to mend it.
+    /// The suggested correction.
     pub suggestion: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::tree::{Kind, Tree};
 use crate::hosting::{Span, closest};
 
-/// What is wrong so far.
+/// The errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems(pub(super) Vec<Problem>);
 

@@ -4,9 +4,9 @@ use super::outcome::{Entry, Refused, State, Timeline};
 use super::script::{Script, Step};
 use crate::hosting::{Moment, Node};
 
-/// How many lines a log may have. A script that leads to more is stopped there.
+/// The maximum number of lines of a log. A script that exceeds it is stopped.
 const MAX_LOG: usize = 100_000;
-/// How many timers may fire.
+/// The maximum number of timers that may fire.
 const MAX_STEPS: u32 = 1_000_000;
 
 impl Script {

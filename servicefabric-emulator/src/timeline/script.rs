@@ -9,7 +9,7 @@ use crate::hosting::{
     ProcessKey, ReplicaKey,
 };
 
-/// What a person wrote: circumstances, and what happens when. See the [module](super) for the format.
+/// A parsed script: circumstances, and events with their times. See the [module](super) for the format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     pub(super) title: Option<String>,
@@ -31,12 +31,12 @@ impl Script {
         read(text)
     }
 
-    /// What it is called, if it says so.
+    /// Returns the title.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// What is doubtful in it, but no error.
+    /// Returns the warnings: doubtful parts that are not errors.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -46,7 +46,7 @@ impl Script {
         &self.config
     }
 
-    /// When it ends.
+    /// Returns the end time.
     pub fn until(&self) -> Moment {
         self.until
     }
@@ -71,14 +71,14 @@ pub(super) struct ScriptPackage {
     pub(super) behaviour: Behaviour,
 }
 
-/// What is done when.
+/// An instruction and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) at: Moment,
     pub(super) instruction: Instruction,
 }
 
-/// What is done.
+/// An instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Instruction {
     Place(Placement),

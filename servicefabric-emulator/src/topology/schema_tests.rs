@@ -127,7 +127,7 @@ fn what_is_wrong_is_not_what_the_schema_describes() {
     }
 }
 
-/// Whether a value is what a schema describes; knows the words of JSON Schema that this schema uses, and no others.
+/// Checks a value against a schema. Supports only the keywords of JSON Schema that this schema uses.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     for (word, wanted) in schema.as_object().unwrap() {
         let holds = match word.as_str() {

@@ -101,7 +101,7 @@ pub(super) fn scale(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 )]
 struct Upgrade {
     version: String,
-    /// Those of the application stay when nothing is said.
+    /// The parameters to upgrade to. Default: those of the application.
     #[serde(default)]
     parameters: Option<IndexMap<String, String>>,
     #[serde(default)]

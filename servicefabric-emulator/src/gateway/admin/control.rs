@@ -11,9 +11,9 @@ use crate::gateway::faults::{Fault, FaultError};
 use crate::gateway::wire::{Answer, ApiError};
 use crate::hosting::{Moment, Span};
 
-/// How far the clock is moved at a time: 31 days.
+/// The maximum step of the clock: 31 days.
 const MAX_STEP: Span = Span::from_secs(31 * 86_400);
-/// How long one call computes, in real time.
+/// The maximum real time that one call computes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn overview(call: &mut Call<'_>) -> Result<Answer, ApiError> {

@@ -115,8 +115,8 @@ pub(super) fn deployed_package_key(call: &Call<'_>) -> Result<EntityKey, ApiErro
     Ok(first.cloned().unwrap_or(shared))
 }
 
-/// What of a policy is looked at: whether a warning is an error. Limits in percent are not: here one bad child is always
-/// one too many.
+/// The part of a health policy that the emulator applies: whether a warning counts as an error. Limits in
+/// percent are ignored: a single unhealthy child always counts.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default, expecting = "an object")]
 struct Policy {

@@ -31,19 +31,19 @@ use crate::health::EntityKey;
 pub(crate) struct Call<'a> {
     /// The cluster, at the present moment.
     pub(crate) cluster: &'a mut Cluster,
-    /// What is around the cluster.
+    /// The state around the cluster.
     pub(crate) shared: &'a Shared,
-    /// What stood at the places of the template.
+    /// The parameters of the path template.
     pub(crate) parameters: Parameters,
-    /// What stood behind the `?`.
+    /// The arguments of the query.
     pub(crate) arguments: Arguments,
     /// In which version it is answered.
     pub(crate) version: ApiVersion,
-    /// What came with it; of uploads that are larger than a body may be, nothing.
+    /// The body of the request. Empty for uploads larger than the limit of a body.
     pub(crate) body: &'a [u8],
-    /// How many bytes came with it.
+    /// The size of the body in bytes.
     pub(crate) size: u64,
-    /// What is done to its pages.
+    /// The injected faults of paging.
     pub(crate) pages: PageFaults,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError>
 }
 
 impl Call<'_> {
-    /// What stands at this place.
+    /// Returns the value of a path parameter.
     pub(crate) fn at(&self, place: &str) -> &str {
         self.parameters.get(place)
     }
@@ -150,7 +150,7 @@ impl Call<'_> {
         self.json().map(Some)
     }
 
-    /// How the list is cut, where `MaxResults` counts.
+    /// Returns the paging of a call that honours `MaxResults`.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Call<'_> {
         Paging::of(self.version, &self.arguments, true, self.pages)
     }
 
-    /// How the list is cut, where `MaxResults` does not count.
+    /// Returns the paging of a call that ignores `MaxResults`.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use crate::gateway::security::{TlsError, TlsOptions};
 use crate::gateway::server::{Gateway, Server};
 use crate::topology::{Topology, TopologyError};
 
-/// Where the gateway of a local cluster is.
+/// The default address of the gateway, as of a local cluster.
 const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 
 /// Describes an [`Emulator`] before it starts.
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// Why an emulator did not start.
+/// The reason why an emulator did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -74,15 +74,15 @@ pub enum StartError {
     /// The topology makes no cluster.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// Nobody can listen there.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// There can be no TLS.
+    /// The TLS options are invalid.
     #[cfg(feature = "tls")]
     #[error("cannot serve TLS")]
     Tls(#[from] TlsError),
@@ -133,7 +133,7 @@ impl Builder {
         self
     }
 
-    /// How time goes.
+    /// Sets the pace of virtual time.
     pub fn time(mut self, time: Time) -> Self {
         self.time = time;
         self
@@ -149,7 +149,7 @@ impl Builder {
         self.time(Time::Manual)
     }
 
-    /// What runs inside of replicas.
+    /// Sets the workload that runs in the replicas.
     pub fn workload(mut self, workload: impl Workload) -> Self {
         self.workload = Some(Arc::new(workload));
         self
@@ -161,7 +161,7 @@ impl Builder {
         self
     }
 
-    /// How often health reports that are not immediate reach the store; zero: at once.
+    /// Sets the interval at which health reports that are not immediate reach the store. Zero: at once.
     pub fn report_interval(mut self, interval: Duration) -> Self {
         self.report_interval = Some(interval);
         self
@@ -180,7 +180,7 @@ impl Builder {
         self
     }
 
-    /// What clients are told that look for a token.
+    /// Sets the metadata for clients that need a token.
     pub fn aad_metadata(mut self, metadata: AadMetadata) -> Self {
         self.metadata = metadata;
         self
@@ -199,7 +199,7 @@ impl Builder {
         self
     }
 
-    /// Which gateway to speak like.
+    /// Sets the gateway version to imitate.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self

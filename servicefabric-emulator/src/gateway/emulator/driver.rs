@@ -12,7 +12,7 @@ use super::workload::{Endpoints, Workload};
 use crate::cluster::{Effect, OpenedReplica, ReplicaRef};
 use crate::gateway::server::{Seldom, until};
 
-/// How long all workloads together may take to close when the emulator ends.
+/// The time limit for closing all workloads when the emulator stops.
 const CLOSE: Duration = Duration::from_secs(10);
 
 /// Moves a cluster with the clock, and does what it wants done outside.
@@ -25,10 +25,10 @@ pub(super) struct Driver {
     failures: Seldom,
 }
 
-/// What the workload of a replica does.
+/// The workload of a replica.
 struct Replica {
     stage: Stage,
-    /// What to open as soon as it is closed.
+    /// The replica to open as soon as this one is closed.
     next: Option<OpenedReplica>,
 }
 

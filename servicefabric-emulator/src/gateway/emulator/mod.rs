@@ -49,7 +49,7 @@ impl Emulator {
         Builder::new(topology)
     }
 
-    /// Where the gateway is: `http://127.0.0.1:19080`.
+    /// Returns the URL of the gateway, e.g. `http://127.0.0.1:19080`.
     pub fn endpoint(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}", self.address())
@@ -79,7 +79,7 @@ impl Emulator {
         self.shared.with_cluster(look)
     }
 
-    /// What goes wrong on purpose.
+    /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
         self.shared.faults()
     }

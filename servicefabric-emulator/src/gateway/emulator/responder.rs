@@ -38,12 +38,12 @@ struct Listening {
 }
 
 impl Responder {
-    /// One that serves nobody yet.
+    /// Creates a responder without listeners.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With so many listeners at a time; replicas beyond that do not open. By default there is no limit but the system's.
+    /// Limits the number of listeners. Replicas beyond it do not open. Default: only the limit of the system.
     #[must_use]
     pub fn at_most(mut self, listeners: usize) -> Self {
         let listeners = listeners.min(Semaphore::MAX_PERMITS);
@@ -63,7 +63,7 @@ impl Responder {
         })
     }
 
-    /// What is in it is whole before and after each change.
+    /// Locks the listeners. Every change is atomic, so a panic of another thread leaves them consistent.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ReplicaRef, Vec<Listening>>> {
         self.open.lock()
     }

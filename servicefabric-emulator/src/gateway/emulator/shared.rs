@@ -12,12 +12,12 @@ use crate::gateway::security::Security;
 use crate::gateway::wire::Epoch;
 use crate::hosting::Moment;
 
-/// How long the cluster computes at a time before others get a turn.
+/// The time that the cluster computes before it releases the lock.
 const SLICE: Duration = Duration::from_millis(20);
-/// How long whoever computes rests between two turns: without it the same thread takes the lock again and again.
+/// The pause between two such slices. Without it the same thread takes the lock again and again.
 pub(super) const TURN: Duration = Duration::from_millis(1);
 
-/// What the gateway, the driver and the owner of an emulator share.
+/// The state that the gateway, the driver and the owner of an emulator share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     cluster: Mutex<Cluster>,
@@ -30,14 +30,14 @@ pub(crate) struct Shared {
     changed: Notify,
 }
 
-/// How things stand after a cluster followed its clock.
+/// The result of letting a cluster follow its clock.
 #[derive(Debug)]
 pub(super) struct Tick {
-    /// What is to be done outside.
+    /// The requests to real workloads.
     pub(super) effects: Vec<Effect>,
-    /// When something happens next.
+    /// The time of the next event.
     pub(super) due: Option<Moment>,
-    /// Whether the cluster is at the present moment; otherwise it wants another turn.
+    /// True if the cluster has reached the present moment. Otherwise it needs another turn.
     pub(super) caught_up: bool,
 }
 
@@ -59,7 +59,7 @@ fn whole(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// What is told of a gateway before it starts.
+/// The properties of a gateway that are fixed before it starts.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     pub(super) security: Security,
@@ -148,7 +148,8 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// As [`skip`](Self::skip), with turns for everybody else. Returns what was left to do after `patience` of real time.
+    /// Moves the clock like [`skip`](Self::skip), but releases the lock between slices. Returns the time that
+    /// is left after `patience` of real time.
     ///
     /// When dropped before it is done, the clock stands where it has got to.
     pub(crate) async fn skip_in_turns(&self, by: Duration, patience: Duration) -> Duration {

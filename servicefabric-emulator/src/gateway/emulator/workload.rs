@@ -8,7 +8,7 @@ use crate::cluster::{OpenedReplica, ReplicaRef};
 /// A future that can be kept.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What runs inside of replicas: real programs, instead of addresses that are made up.
+/// The code that runs in replicas: real programs in place of synthetic addresses.
 ///
 /// The emulator opens a workload when a replica was placed and its process runs, publishes what it listens on, and closes
 /// it when the replica goes, is moved or crashes. Calls for different replicas run at the same time; a replica is never
@@ -31,7 +31,7 @@ pub trait Workload: Send + Sync + 'static {
     fn close<'a>(&'a self, replica: &'a ReplicaRef) -> BoxFuture<'a, ()>;
 }
 
-/// Where a replica is reached.
+/// The addresses of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Endpoints {

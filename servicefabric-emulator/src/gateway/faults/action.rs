@@ -6,7 +6,7 @@ use crate::gateway::wire::{Answer, ApiError};
 
 const HOUR: u64 = 3_600_000;
 
-/// What happens to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "Kind", rename_all_fields = "PascalCase", deny_unknown_fields)]
 #[non_exhaustive]
@@ -44,12 +44,12 @@ pub enum FaultAction {
     CloseMidAnswer,
     /// The body ends after so many bytes, as if it were whole.
     Cut {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
     /// A page with at most so many items (0 is possible), and a token that goes on.
     ShortPage {
-        /// How many.
+        /// The number of items.
         items: usize,
     },
     /// A page that was asked for with a token names this token as the next, too.
@@ -70,7 +70,7 @@ impl FaultAction {
         }
     }
 
-    /// Whether this can be done.
+    /// Checks that the fault is possible.
     pub(super) fn check(&self) -> Result<(), FaultError> {
         match *self {
             Self::Fail { status, .. } | Self::Empty { status } | Self::Text { status, .. }

@@ -25,30 +25,30 @@ pub struct TlsOptions {
     readers: Option<String>,
 }
 
-/// Why there can be no TLS.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A text has no PEM of the kind that is wanted, or is not well formed.
     #[error("the {what} cannot be read")]
     Pem {
-        /// Which text.
+        /// The name of the text.
         what: &'static str,
-        /// What is wrong with it.
+        /// The parse error.
         source: PemError,
     },
     /// Certificate and key do not belong together, or a certificate cannot be used.
     #[error("the {what} cannot be used")]
     Unusable {
-        /// Which text.
+        /// The name of the text.
         what: &'static str,
-        /// What is wrong with it.
+        /// The error of the TLS library.
         source: Error,
     },
 }
 
 impl TlsOptions {
-    /// With this certificate (its chain behind it) and its key.
+    /// Creates options with a certificate, followed by its chain, and its key.
     pub fn new(certificate: impl Into<String>, key: impl Into<String>) -> Self {
         Self {
             certificate: certificate.into(),
@@ -165,7 +165,7 @@ impl ClientTrust {
         }))
     }
 
-    /// What the holder of this chain may do; nothing when nobody vouches for it.
+    /// Returns the access of the holder of this chain. `None` if no authority vouches for it.
     fn role(&self, chain: &[CertificateDer<'static>]) -> Option<Role> {
         let (leaf, between) = chain.split_first()?;
         let trusted = |verifier: &Option<Arc<dyn ClientCertVerifier>>| {

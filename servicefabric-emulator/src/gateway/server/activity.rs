@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How a connection is getting on, for the server that may need its place.
+/// The activity of a connection, for the server that may need its place.
 #[derive(Debug)]
 pub(crate) struct Activity {
     begun: Instant,
-    /// When bytes last went in or out, in milliseconds since it began.
+    /// The time of the last read or write, in milliseconds since `begun`.
     progress: AtomicU64,
-    /// Whether we work on an answer, so that the client has to wait and not we.
+    /// True while the server works on a response, so that the client waits and not the server.
     answering: AtomicBool,
 }
 

@@ -21,7 +21,7 @@ pub(crate) use self::connection::{ClosedByFault, Connection, Peer};
 pub(crate) use self::request::Gateway;
 pub(crate) use self::seldom::Seldom;
 
-/// What answers the requests of a [`Server`].
+/// The handler of a [`Server`]'s requests.
 pub(crate) trait Answers: Send + Sync + 'static {
     /// Answers one; a failure closes the connection in place of an answer.
     fn serve(

@@ -12,10 +12,10 @@ use super::activity::Activity;
 #[derive(Debug)]
 pub(super) struct Places {
     limit: usize,
-    /// How long a client may keep us waiting while somebody else wants its place.
+    /// The time that a client may be idle while another one wants its place.
     patience: Duration,
     tasks: JoinSet<()>,
-    /// Those that were not told to end.
+    /// The connections that were not asked to end.
     open: HashMap<Id, (AbortHandle, Arc<Activity>)>,
 }
 
@@ -29,7 +29,7 @@ impl Places {
         }
     }
 
-    /// Whether one more connection may be open.
+    /// Returns true if another connection may be opened.
     pub(super) fn has_room(&self) -> bool {
         self.tasks.len() < self.limit
     }

@@ -188,7 +188,7 @@ impl Answers for Gateway {
     }
 }
 
-/// Why a request got no further.
+/// The reason for rejecting a request.
 enum Refused {
     Error(ApiError),
     Access(Refusal),
@@ -200,7 +200,7 @@ impl From<ApiError> for Refused {
     }
 }
 
-/// What clusters have and the emulator has not, by the first segment of its paths.
+/// Features of real clusters that the emulator lacks, by the first segment of their paths.
 const NOT_THERE: [(&str, &str); 6] = [
     ("BackupRestore", "backup and restore"),
     ("ComposeDeployments", "compose deployments"),
@@ -210,7 +210,7 @@ const NOT_THERE: [(&str, &str); 6] = [
     ("Tools", "Chaos"),
 ];
 
-/// Why a path that begins like no call's is not answered.
+/// Returns the error for a path that belongs to no call.
 fn unknown(path: &str) -> ApiError {
     let first = path.split('/').nth(1).unwrap_or_default();
     match NOT_THERE.iter().find(|(segment, _)| *segment == first) {

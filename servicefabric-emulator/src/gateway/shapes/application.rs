@@ -122,7 +122,7 @@ struct ExtensionInfo<'a> {
 }
 
 impl<'a> ServiceTypeInfo<'a> {
-    /// With `Kind`, which not all gateways write.
+    /// Creates the JSON of a service type. `with_kind` adds `Kind`, which not all gateways write.
     pub(crate) fn new(
         manifest: &'a ServiceManifest,
         service_type: &'a ServiceType,

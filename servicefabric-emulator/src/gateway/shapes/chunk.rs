@@ -21,7 +21,7 @@ pub(crate) struct ClusterHealthChunkInfo {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct List<T> {
-    /// Only at the top.
+    /// The total count. Only at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_count: Option<usize>,
     items: Vec<T>,

@@ -1,7 +1,7 @@
 use super::ApiError;
 use crate::hosting::Span;
 
-/// How the gateway writes "for ever": the longest .NET time span.
+/// The text for an infinite duration: the longest .NET time span.
 const INFINITE: &str = "P10675199DT2H48M5.4775807S";
 /// The same in milliseconds; whatever is as long or longer is infinite, too.
 const INFINITE_MILLISECONDS: u128 = 922_337_203_685_477;

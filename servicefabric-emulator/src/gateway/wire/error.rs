@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::cluster::{ErrorCode, FabricError};
 
-/// Why a call is refused: the status line and the body `{"Error":{"Code","Message"}}`.
+/// The error response of a call: the status line and the body `{"Error":{"Code","Message"}}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,

@@ -4,22 +4,22 @@ use serde::Serialize;
 use super::{Answer, ApiError, ApiVersion, Arguments};
 use crate::cluster::{FabricError, Page, PageRequest};
 
-/// How many bytes of items fit into one answer: three quarters of the largest message of 4 MiB.
+/// The maximum size of the items of a response: three quarters of the largest message of 4 MiB.
 const MESSAGE: usize = 3 * 1024 * 1024;
 /// The token of a page of nothing at the beginning of a list: goes on at the beginning.
 const BEGINNING: &str = "^";
 
-/// How one list is to be cut into pages.
+/// The paging of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Paging {
     version: ApiVersion,
-    /// What the caller said, if it was anything.
+    /// The continuation token of the caller.
     token: Option<String>,
     limit: Option<usize>,
     repeat_token: bool,
 }
 
-/// What the emulator was told to do to pages, beside what callers ask for.
+/// The injected faults of paging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageFaults {
     /// No page is longer.
@@ -38,7 +38,7 @@ pub(crate) struct Rendered {
 }
 
 impl Paging {
-    /// As the arguments say: `ContinuationToken`, and `MaxResults` where the call knows it.
+    /// Reads the paging from the arguments: `ContinuationToken`, and `MaxResults` if the call honours it.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ const DIGITS: usize = 4;
 const PREVIEW: &str = "-preview";
 
 impl ApiVersion {
-    /// Where most templates begin.
+    /// The first version of most templates.
     pub(crate) const FIRST: Self = Self::new(1, 0);
     /// The newest that this gateway answers, that of the cluster version it reports.
     pub(crate) const CURRENT: Self = Self::new(9, 1);
