@@ -160,7 +160,8 @@ pub(super) fn stays_on<'a>(
     Some(*balancer)
 }
 
-/// Returns the frontend that must be removed before this one can be created.
+/// Returns the reason why the frontend cannot be created yet, such as another one that must be removed first.
+/// `None` if it can.
 fn waits_for(
     world: &World<'_>,
     index: SubjectIndex,

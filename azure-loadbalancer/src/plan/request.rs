@@ -45,9 +45,9 @@ pub(crate) struct Classes {
 pub(crate) enum Balancers {
     /// No change.
     None,
-    /// Only the parts that a service has on the load balancer of the other kind are removed.
+    /// Only the removal of the parts that a service has on the load balancer of the other kind.
     Flipped,
-    /// All.
+    /// All changes.
     All,
 }
 
