@@ -17,7 +17,8 @@ const MAX_PARAMETERS: usize = 1000;
 const MAX_PARAMETER: usize = 64 * 1024;
 
 impl Cluster {
-    /// Creates an application with the default services of its type, all or nothing. Others are created one by one.
+    /// Creates an application with the default services of its type, all or nothing. Further services are
+    /// created one by one.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl Cluster {
         ))
     }
 
-    /// The version of an application's type that a node was told about.
+    /// Returns the version of an application's type that was declared to a node.
     pub(super) fn version_on(&self, node: &str, application: &FabricName) -> Option<String> {
         self.nodes.get(node)?.versions.get(application).cloned()
     }

@@ -31,11 +31,11 @@ struct Comparison {
 }
 
 impl Constraint {
-    /// Reads an expression; an empty one holds for every node.
+    /// Parses an expression. An empty one is satisfied by every node.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG`, with what was expected.
+    /// `E_INVALIDARG`, with the expected syntax.
     pub(crate) fn parse(text: &str) -> Result<Self, FabricError> {
         if text.trim().is_empty() {
             return Ok(Self::default());

@@ -14,7 +14,7 @@ pub enum Effect {
     /// [workloads](super::Cluster::attach_workloads) it is not ready before
     /// [`publish_address`](super::Cluster::publish_address) was called for it.
     Open(OpenedReplica),
-    /// A replica is closed, or its process or node is gone: what was opened for it has to end.
+    /// A replica has closed, or its process or node has gone. Its workload has to end.
     Close {
         /// The replica.
         replica: ReplicaRef,

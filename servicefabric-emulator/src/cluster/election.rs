@@ -1,4 +1,4 @@
-//! Primaries: who is, who becomes one, and whether enough replicas are up.
+//! Elections of primaries, and the quorum of replicas.
 
 use super::effect::Effect;
 use super::entity::{
@@ -83,7 +83,7 @@ impl Cluster {
             partition.reconfigured_at = None;
             return;
         };
-        // A primary that still works hands over at once; one that is gone has to be found out about first.
+        // A working primary hands over at once. The absence of a lost one must be detected first.
         let works = primary.is_some_and(|primary| primary.status == ReplicaStatus::Ready);
         if works && partition.awaits_heir() {
             return;
@@ -137,7 +137,7 @@ impl Cluster {
         self.dirty.insert(id);
     }
 
-    /// Works out the status of a partition, and tells the health store what changed.
+    /// Updates the status of a partition, and reports a change to the health store.
     pub(super) fn refresh_status(&mut self, id: PartitionId) {
         let now = self.now;
         let unplaced = self.unplaced.contains(&id);

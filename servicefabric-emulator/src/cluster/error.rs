@@ -9,7 +9,7 @@ use std::fmt;
 pub struct FabricError {
     /// The code, e.g. `FABRIC_E_APPLICATION_NOT_FOUND`.
     pub code: ErrorCode,
-    /// The message: what is wrong, and with which entity.
+    /// The message: the error, and the entity that it concerns.
     pub message: String,
 }
 
@@ -104,7 +104,7 @@ error_codes! {
     ApplicationUpgradeInProgress = "FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS", 409;
     /// No upgrade of the application is under way.
     ApplicationNotUpgrading = "FABRIC_E_APPLICATION_NOT_UPGRADING", 400;
-    /// The application is what the upgrade would make of it.
+    /// The application already has the version and parameters of the upgrade.
     ApplicationAlreadyInTargetVersion = "FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION", 409;
     /// A service of this name already exists.
     ServiceAlreadyExists = "FABRIC_E_SERVICE_ALREADY_EXISTS", 409;
@@ -124,9 +124,9 @@ error_codes! {
     HealthMaxReportsReached = "FABRIC_E_HEALTH_MAX_REPORTS_REACHED", 409;
     /// The request names another instance than the one that runs.
     InstanceIdMismatch = "FABRIC_E_INSTANCE_ID_MISMATCH", 409;
-    /// A value that is larger than what is allowed.
+    /// The value exceeds its limit.
     ValueTooLarge = "FABRIC_E_VALUE_TOO_LARGE", 413;
-    /// A failure without a code of its own.
+    /// Any other failure.
     Fail = "E_FAIL", 500;
     /// The emulator has no such part of a cluster.
     NotImplemented = "E_NOTIMPL", 501;

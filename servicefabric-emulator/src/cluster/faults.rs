@@ -15,7 +15,8 @@ use crate::hosting::{Behaviour, PackageKey, Span};
 const MAX_SCRIPTS: usize = 10_000;
 
 impl Cluster {
-    /// Shows a partition in this status, whatever it is in; `None` takes it back. Nothing else changes.
+    /// Shows a partition in this status in place of the real one. `None` ends the override. Nothing else
+    /// changes.
     ///
     /// # Errors
     ///
@@ -45,12 +46,12 @@ impl Cluster {
         self.reports.set_interval(interval);
     }
 
-    /// Tells how a package behaves from now on, on one node or on all. The activation id of the package does not matter:
-    /// all its instances behave so.
+    /// Sets the behaviour of a package from now on, on one node or on all. It applies to all instances of the
+    /// package, whatever their activation id.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NODE_NOT_FOUND`; `E_INVALIDARG` when too much was scripted before.
+    /// `FABRIC_E_NODE_NOT_FOUND`; `E_INVALIDARG` if there are too many scripts.
     pub fn script(
         &mut self,
         node: Option<&str>,
@@ -71,7 +72,7 @@ impl Cluster {
             if node.as_ref().is_some_and(|node| *node != entry.node.name) {
                 continue;
             }
-            // Instances that are there already behave so from now on; others are told when they come.
+            // Existing instances change their behaviour at once; later ones get it when they are placed.
             let same = |found: &PackageKey| {
                 found.application == package.application && found.manifest == package.manifest
             };

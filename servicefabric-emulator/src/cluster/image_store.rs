@@ -117,7 +117,7 @@ impl Cluster {
         (!is_empty || path.is_empty()).then_some(content)
     }
 
-    /// Removes a file, or a directory with all that is in it. What was provisioned of it stays.
+    /// Removes a file, or a directory with its content. Types that were provisioned from it stay.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Cluster {
 }
 
 impl ImageStore {
-    /// The files whose path begins so.
+    /// Returns the files whose path begins with `prefix`.
     fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a StoredFile)> {
         self.files
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))

@@ -20,8 +20,8 @@ impl FabricName {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_INVALID_NAME_URI` when it is not a `fabric:/` URI with a path, or is too long. A `~` is refused as well:
-    /// ids have it in the place of `/`, so that such a name could not be addressed.
+    /// `FABRIC_E_INVALID_NAME_URI` if it is not a `fabric:/` URI with a path, or is too long. A `~` is
+    /// rejected as well: ids use it in place of `/`, so such a name could not be addressed.
     pub fn parse(text: &str) -> Result<Self, FabricError> {
         let refuse = |why: &str| {
             let shown: String = text.chars().take(120).collect();

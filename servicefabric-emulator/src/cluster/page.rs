@@ -10,7 +10,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// A page of at most so many items; 0 for all that fit.
+    /// Requests the first page, of at most `max_results` items. 0: as many as fit.
     pub fn first(max_results: usize) -> Self {
         Self {
             continuation_token: None,

@@ -137,7 +137,7 @@ pub struct UpgradeRequest {
 }
 
 impl UpgradeRequest {
-    /// An upgrade without monitoring that goes on by itself.
+    /// Creates an unmonitored upgrade that continues automatically.
     pub fn new(to_version: &str) -> Self {
         Self {
             to_version: to_version.to_owned(),

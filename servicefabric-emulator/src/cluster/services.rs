@@ -276,7 +276,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves what the constraints of a service do not allow any more. Replicas that no other node can take stay.
+    /// Moves replicas from nodes that the constraints of a service no longer allow. Replicas that no other
+    /// node can take stay.
     fn leave_forbidden_nodes(&mut self, name: &FabricName) {
         let Some(service) = self.services.get(name) else {
             return;
@@ -397,7 +398,7 @@ fn updated_scale(scale: ServiceScale, update: &ServiceUpdate) -> Result<ServiceS
     }
 }
 
-/// The number of replicas of so many partitions: at most one per partition on each node.
+/// Returns the number of replicas of this number of partitions: at most one per partition on each node.
 pub(crate) fn wanted_replicas(scale: ServiceScale, partitions: usize, nodes: usize) -> usize {
     let each = match scale {
         ServiceScale::Stateless { instance_count, .. } => {
@@ -453,7 +454,8 @@ fn divide(scheme: &PartitionScheme) -> Result<Vec<PartitionInformation>, FabricE
     }
 }
 
-/// Divides so many keys from `low` on. The first partitions have one more when they do not divide evenly.
+/// Divides `keys` keys from `low` into ranges. If they do not divide evenly, the first partitions have one
+/// more.
 fn ranges(low: i64, keys: i128, count: i128) -> Vec<PartitionInformation> {
     let (each, rest) = (keys / count, keys % count);
     let begin = |index: i128| i128::from(low) + index * each + index.min(rest);

@@ -42,15 +42,15 @@ pub struct Cluster {
     pub(super) scripts: Vec<Script>,
     /// The pending timers, by time and order of creation.
     pub(super) timers: BTreeMap<(Moment, u64), Timer>,
-    /// Partitions that have to be looked at.
+    /// The partitions to reconcile.
     pub(super) dirty: BTreeSet<PartitionId>,
     /// Partitions for which no node was found.
     pub(super) unplaced: BTreeSet<PartitionId>,
     /// Partitions with an instance on every node.
     pub(super) everywhere: BTreeSet<PartitionId>,
-    /// Nodes that hosting has told not to use for a service type.
+    /// The nodes that hosting has blocked for a service type.
     pub(super) blocked: BTreeMap<TypeKey, BTreeSet<Arc<str>>>,
-    /// Nodes that refused a replica of a partition, and when.
+    /// The nodes that have rejected a replica of a partition, and the time.
     pub(super) refused: BTreeMap<(PartitionId, Arc<str>), Moment>,
     /// Upgrades that are under way.
     pub(super) upgrades: BTreeMap<FabricName, UpgradeRun>,
@@ -76,16 +76,16 @@ pub(super) struct Settings {
     pub(super) reconfiguration_time: Span,
 }
 
-/// A node, with what runs on it.
+/// A node and the replicas on it.
 #[derive(Clone, Debug)]
 pub(super) struct NodeEntry {
     pub(super) node: Node,
     pub(super) host: hosting::Node,
     pub(super) replicas: BTreeSet<ReplicaRef>,
     pub(super) ports: PortPool,
-    /// The version of the application type that the node was told about, by application.
+    /// The version of the application type that was declared to the node, by application.
     pub(super) versions: BTreeMap<FabricName, String>,
-    /// Packages that were told how they behave.
+    /// The packages whose behaviour was scripted.
     pub(super) scripted: BTreeSet<PackageKey>,
 }
 
@@ -107,7 +107,7 @@ impl Cluster {
         &self.settings.name
     }
 
-    /// The version of the runtime that the cluster says it has, e.g. `9.1.2277.9590`.
+    /// Returns the version of the runtime that the cluster reports, e.g. `9.1.2277.9590`.
     pub fn version(&self) -> &str {
         &self.settings.version
     }
@@ -122,12 +122,12 @@ impl Cluster {
         &self.settings.hosting
     }
 
-    /// Takes what was to be done outside since the last call.
+    /// Takes the requests to real workloads since the last call.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Wants something done outside. Without workloads there is nobody who would take it.
+    /// Adds a request to real workloads. Without workloads it is dropped, since no one would take it.
     pub(super) fn want(&mut self, effect: Effect) {
         if self.workloads {
             self.effects.push(effect);

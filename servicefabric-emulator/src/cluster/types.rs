@@ -1,4 +1,4 @@
-//! Application types: what can be deployed.
+//! Provisioned application types.
 
 use super::entity::{ApplicationType, ApplicationTypeStatus};
 use super::error::{ErrorCode, FabricError};

@@ -1,13 +1,13 @@
-//! The health of the whole cluster in one answer, as much of it as is asked for.
+//! The health of the whole cluster in one response, restricted to the requested parts.
 
 use super::{EntityKey, HealthState, HealthStore, StateFilter};
 use crate::cluster::{FabricName, PartitionId, ReplicaRef};
 
 /// The parts of the cluster that a [`ClusterHealthChunk`] includes.
 ///
-/// Each list names what is wanted: an entity is taken when the first filter that is about it admits its state. A filter
-/// that names one entity goes before one that is about all. Without a state, a filter that names an entity
-/// admits every state, and one that is about all admits none.
+/// Each list selects entities: the first filter that applies to an entity decides by its state. A filter that
+/// names an entity takes precedence over one for all. Without a state, a filter that names an entity includes
+/// every state, and one for all includes none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkQuery {
     /// The nodes.
@@ -80,7 +80,7 @@ filters! {
     }
 }
 
-/// The health of the cluster, and of what was asked for.
+/// The health of the cluster, and of the selected entities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClusterHealthChunk {
@@ -225,7 +225,8 @@ fn wants<T: PartialEq + ?Sized, W: std::borrow::Borrow<T>>(wanted: &Option<W>, f
 }
 
 impl HealthStore {
-    /// The health of the cluster and of what `query` asks for. `type_of` tells the type of an application.
+    /// Returns the health of the cluster and of the entities that `query` selects. `type_of` returns the type
+    /// of an application.
     pub(crate) fn chunk<'a>(
         &self,
         query: &ChunkQuery,

@@ -1,4 +1,4 @@
-//! The health of one entity, as it is asked for.
+//! The health of one entity.
 
 use super::{EntityKey, EntityKind, HealthEvent, HealthState, StateFilter, Statistics};
 
@@ -57,7 +57,7 @@ pub struct EntityHealth {
     pub children: Vec<ChildHealth>,
 }
 
-/// The state of an entity below the one that was asked about.
+/// The state of an entity below the queried one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChildHealth {
@@ -70,7 +70,7 @@ pub struct ChildHealth {
 /// A reason why an entity is not Ok.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evaluation {
-    /// An event of its own.
+    /// An event of the entity itself.
     Event(HealthEvent),
     /// Entities right below it.
     Children {

@@ -4,7 +4,7 @@ use super::HealthState;
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::{Moment, Span};
 
-/// The longest description that is kept, in bytes; what is longer is cut.
+/// The maximum length of a description, in bytes. Longer ones are truncated.
 const MAX_DESCRIPTION: usize = 4096;
 /// The longest source or property, in bytes.
 const MAX_WORD: usize = 1024;

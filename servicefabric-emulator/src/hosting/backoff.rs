@@ -87,7 +87,7 @@ impl BackoffMode {
             }
             power = next;
         }
-        // What is too large for whole milliseconds becomes the largest, which is infinite.
+        // An overflow saturates to the largest value, which is infinite.
         Span::from_millis((interval.as_millis() as f64 * round(power)).round() as u64)
     }
 }

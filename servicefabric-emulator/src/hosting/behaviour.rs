@@ -8,7 +8,7 @@ use super::moment::Span;
 /// The number of failures before an operation succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failures {
-    /// The first so many attempts, counted from the moment the script was given and across operations.
+    /// The first attempts, counted from the moment the script was set and across operations.
     First(u32),
     /// All of them.
     Always,
@@ -38,7 +38,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Attempts that take so long and succeed.
+    /// Creates attempts that take this time and succeed.
     pub fn taking(time: Span) -> Self {
         Self {
             time,
@@ -46,7 +46,7 @@ impl Attempts {
         }
     }
 
-    /// Attempts that take no time, so many of which fail first.
+    /// Creates attempts that take no time, the first `failures` of which fail.
     pub fn failing(failures: u32) -> Self {
         Self {
             failures: Failures::First(failures),

@@ -55,7 +55,7 @@ impl PackageDescription {
 /// The kind of host that runs a code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub enum HostType {
-    /// A process of its own.
+    /// A separate process.
     #[default]
     ExeHost,
     /// A container.

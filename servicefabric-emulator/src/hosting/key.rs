@@ -11,7 +11,7 @@ pub enum ActivationMode {
     /// One instance of the package on a node serves all partitions of all its services.
     #[default]
     SharedProcess,
-    /// Each partition of a service has an instance of the package of its own, told apart by its activation id.
+    /// Each partition of a service has its own instance of the package, identified by its activation id.
     ExclusiveProcess,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for PackageKey {
     }
 }
 
-/// A code package of a package instance: what has (at most) one main process at a time.
+/// A code package of a package instance, which has at most one main process at a time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ProcessKey {
     /// The instance.

@@ -23,12 +23,12 @@ impl Moment {
     /// The start of the clock.
     pub const ZERO: Self = Self(0);
 
-    /// The moment so many milliseconds after the beginning.
+    /// Creates the moment this number of milliseconds after the start.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// The moment so many seconds after the beginning; the last moment there is if that is too far.
+    /// Creates the moment this number of seconds after the start. Saturates at the last moment.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
@@ -58,7 +58,7 @@ impl Moment {
 impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// Longer than any other: what waits for it waits forever.
+    /// An infinite span. A wait for it never ends.
     pub const INFINITE: Self = Self(u64::MAX);
 
     /// Creates a span of milliseconds.
@@ -93,20 +93,21 @@ impl Span {
         Self(self.0.saturating_mul(times))
     }
 
-    /// The number of seconds, rounded to whole milliseconds (half away from zero). `None` for what is no length of
-    /// time: negative or not a number. Infinite when it is too much.
+    /// Converts seconds, rounded to whole milliseconds (half away from zero). `None` if the number is
+    /// negative or not a number. Infinite on overflow.
     pub fn from_secs_f64(secs: f64) -> Option<Self> {
         if secs.is_nan() || secs < 0.0 {
             return None;
         }
-        // A float that is too large, or infinite, becomes u64::MAX, which is what infinite means.
+        // A float that is too large, or infinite, becomes `u64::MAX`, which means infinite.
         Some(Self((secs * 1000.0).round() as u64))
     }
 
-    /// Reads `15`, `15s`, `0.5s`, `250ms`, `10m`, `1h` or `infinite`; a bare number counts seconds.
+    /// Parses `15`, `15s`, `0.5s`, `250ms`, `10m`, `1h` or `infinite`. A bare number counts seconds.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    ///
+    /// A sentence with the expected format.
     pub fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         if trimmed.eq_ignore_ascii_case("infinite") {

@@ -30,7 +30,7 @@ fn soft_limit(limits: &str) -> Option<usize> {
 ///
 /// # Errors
 ///
-/// A sentence that says what to do when they do not.
+/// A sentence with the remedy, if they do not fit.
 pub(super) fn check(cluster: &Cluster, limit: Option<usize>) -> Result<(), Failure> {
     let needed = needed(cluster);
     let (Some(limit), Some(room)) = (limit, listeners(limit)) else {

@@ -7,7 +7,7 @@ use servicefabric_emulator::gateway::Emulator;
 
 use super::cli::Serve;
 
-/// Says what runs and what to try. The last line is there when everything else is.
+/// Prints what runs and what to try. The last line appears when everything else is running.
 pub(super) fn show(emulator: &Emulator, options: &Serve) -> Result<(), Failure> {
     if emulator.address().ip().is_unspecified() && !secured(options) {
         tracing::warn!(

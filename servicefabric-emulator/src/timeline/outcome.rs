@@ -52,7 +52,7 @@ impl Timeline {
 pub enum Entry {
     /// An event of the node.
     Event(Logged),
-    /// The node refused an instruction of the script.
+    /// The node rejected an instruction of the script.
     Refused(Refused),
 }
 
@@ -66,7 +66,7 @@ impl Entry {
     }
 }
 
-/// An instruction that a node refused.
+/// An instruction that a node rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// The time.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One thing that is wrong: where, what, and how to mend it.
+/// An error of a script: place, message and suggested correction.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
     /// The line, counted from 1, where that is known: for TOML, and for text that is no JSON at all.

@@ -23,10 +23,11 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads a script, in JSON if its text begins with a brace, else in TOML.
+    /// Parses a script, as JSON if its text begins with a brace, else as TOML.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its line (in TOML), its place, and how to mend it.
+    ///
+    /// All errors, each with its line (in TOML), its place, and a suggested correction.
     pub fn read(text: &str) -> Result<Self, ScriptErrors> {
         read(text)
     }

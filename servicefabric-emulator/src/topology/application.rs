@@ -25,7 +25,7 @@ pub struct ApplicationDescription {
     pub type_name: String,
     /// The version of its type. Default the first that the file has.
     pub version: Option<String>,
-    /// Makes so many of it; its name then has `{n}` in it, which becomes 1, 2, 3… there and in the parameters.
+    /// The number of copies. The name must contain `{n}`, which becomes 1, 2, 3… there and in the parameters.
     pub count: Option<u32>,
     /// Parameters that differ from the defaults of the type.
     pub parameters: IndexMap<String, Scalar>,
@@ -41,7 +41,7 @@ pub struct ServiceDescription {
     /// The name of the service type. Required.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Makes so many of it; its name then has `{n}` in it, which becomes 1, 2, 3…
+    /// The number of copies. The name must contain `{n}`, which becomes 1, 2, 3…
     pub count: Option<u32>,
     /// Instances of each partition of a stateless service; -1: one on every node. Default 1.
     pub instances: Option<i32>,
@@ -246,7 +246,7 @@ impl ApplicationDescription {
             );
             for (name, service) in &self.services {
                 let at = format!("{at}.services.{name}");
-                // What is wrong with one repetition is wrong with all: it is told once.
+                // An error in one copy is in all of them, and is reported once.
                 let mut ignored = Problems::default();
                 let first = number.is_none_or(|number| number == 1);
                 let problems = if first { &mut *problems } else { &mut ignored };

@@ -28,8 +28,8 @@ pub struct ApplicationTypeDescription {
     pub parameters: IndexMap<String, Scalar>,
     /// Service types by name.
     pub service_types: IndexMap<String, ServiceTypeDescription>,
-    /// Service manifests by name, for those who need more than one code package in them. Service types name the
-    /// manifest that they are in.
+    /// The service manifests by name, for types that need more than one code package in them. Service types
+    /// refer to their manifest.
     pub manifests: IndexMap<String, ManifestDescription>,
     /// True if the type is only in the image store: it can be provisioned, but is not. Default: false.
     pub unprovisioned: bool,
@@ -89,7 +89,7 @@ pub struct ManifestDescription {
 pub struct CodePackageDescription {
     /// The version. Default: that of the manifest.
     pub version: Option<String>,
-    /// The service types that it hosts. Default none: it only helps the others.
+    /// The service types that it hosts. Default: none, for a helper program.
     pub hosts: Vec<String>,
     /// The program that is run once before the main one. Default none.
     pub setup: Option<String>,
@@ -97,12 +97,12 @@ pub struct CodePackageDescription {
     pub program: Option<String>,
 }
 
-/// The version of what has none.
+/// The default version.
 const FIRST_VERSION: &str = "1.0.0";
 /// The maximum number of labels of a service type.
 const MAX_LABELS: usize = 10_000;
 
-/// The application types that are described, those that go on from others included.
+/// Checks the described application types, including those that extend others.
 pub(super) fn plan(
     described: &[ApplicationTypeDescription],
     problems: &mut Problems,

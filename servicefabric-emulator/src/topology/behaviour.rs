@@ -49,7 +49,7 @@ pub enum LifeDescription {
     Crash(Span),
     /// An exit after this time with this code.
     Exit {
-        /// After so long.
+        /// The length of the life.
         lasts: Span,
         /// The exit code.
         exit_code: i32,

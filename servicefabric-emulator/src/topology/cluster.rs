@@ -12,7 +12,7 @@ use crate::hosting::Span;
 pub struct ClusterDescription {
     /// The name. Default: `local`.
     pub name: String,
-    /// The version of the runtime that it says it has. Default `9.1.2277.9590`.
+    /// The version of the runtime that the cluster reports. Default: `9.1.2277.9590`.
     pub version: String,
     /// The date at which the clock begins: an ISO 8601 date in UTC. Default: `2026-01-01T00:00:00Z`; in the
     /// program, unless time stands still, the present.
@@ -81,7 +81,7 @@ pub struct NodeDescription {
     pub upgrade_domain: Option<String>,
     /// The fault domain. Default: `fd:/` and the number of the node, modulo five.
     pub fault_domain: Option<String>,
-    /// Properties that constraints can ask for.
+    /// The properties for placement constraints.
     pub properties: IndexMap<String, String>,
     /// True if the node is down at the beginning. Default: false.
     pub down: bool,

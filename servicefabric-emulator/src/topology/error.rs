@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopologyError {
-    /// The text has not the form of a topology. The message says where: line and column.
+    /// The text is not a valid topology. The message has the line and column.
     #[error("the topology cannot be read: {0}")]
     Syntax(String),
     /// The topology can be parsed, but describes no valid cluster.
@@ -15,7 +15,7 @@ pub enum TopologyError {
 }
 
 impl TopologyError {
-    /// The cluster refused to create something.
+    /// Creates the error of an entity that the cluster rejected.
     pub(crate) fn refused(at: String, message: String) -> Self {
         Self::Invalid(vec![Problem {
             at,
@@ -114,7 +114,7 @@ impl Problems {
     }
 }
 
-/// The known word that is so much like `name` that it may be meant.
+/// Returns the known word that is most similar to `name`, if it is similar enough.
 fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).max(1);
     let near = known

@@ -53,7 +53,7 @@ pub use self::error::{Problem, TopologyError};
 pub(crate) use self::plan::Plan;
 pub use self::scalar::Scalar;
 
-/// A cluster, as somebody wrote it down.
+/// The description of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

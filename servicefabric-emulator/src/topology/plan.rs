@@ -1,4 +1,4 @@
-//! From what somebody wrote to what a cluster is made of.
+//! The conversion of a description to the checked parts of a cluster.
 
 use std::collections::BTreeMap;
 

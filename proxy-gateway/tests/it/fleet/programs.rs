@@ -110,7 +110,7 @@ impl ControlPlane {
         .await;
     }
 
-    /// Returns true if it has served kept resources since its last start.
+    /// Returns true if it serves resources that were kept from before its start.
     pub(crate) async fn serves_kept(&self) -> bool {
         let metrics = asked(self.admin, "/metrics").await.expect("it answers");
         match metrics

@@ -1,4 +1,4 @@
-//! Application types: what can be deployed.
+//! Application types and the parts of their packages.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct ApplicationType {
     pub name: String,
     /// The version: a text that is compared for equality only.
     pub version: String,
-    /// Parameters that applications of this type take, with what they are when nothing is said.
+    /// The parameters of applications of this type, with their defaults.
     pub default_parameters: IndexMap<String, String>,
     /// The service packages that it consists of.
     pub service_manifests: Vec<ServiceManifest>,
@@ -23,7 +23,7 @@ pub struct ApplicationType {
     pub default_services: Vec<DefaultService>,
     /// The status.
     pub status: ApplicationTypeStatus,
-    /// The manifest as it was uploaded; `None`: it is made of what is known of the type.
+    /// The manifest as uploaded. `None`: it is generated from the type.
     pub manifest: Option<Arc<str>>,
 }
 
@@ -52,7 +52,7 @@ impl ApplicationType {
 pub enum ApplicationTypeStatus {
     /// The type is being copied into the cluster.
     Provisioning,
-    /// Applications can be made of it.
+    /// Applications of this type can be created.
     Available,
     /// The type is being removed.
     Unprovisioning,
@@ -64,7 +64,7 @@ wire_words!(ApplicationTypeStatus {
     Unprovisioning = "Unprovisioning",
 });
 
-/// A service package: what is downloaded to a node, activated and deactivated as one.
+/// A service package: the unit that a node downloads, activates and deactivates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceManifest {
@@ -78,12 +78,12 @@ pub struct ServiceManifest {
     pub code_packages: Vec<CodePackage>,
     /// The ports that it wants.
     pub endpoints: Vec<EndpointResource>,
-    /// The manifest as it was uploaded; `None`: it is made of what is known of the package.
+    /// The manifest as uploaded. `None`: it is generated from the package.
     pub manifest: Option<Arc<str>>,
 }
 
 impl ServiceManifest {
-    /// The code package whose process registers `service_type`.
+    /// Returns the code package whose process registers `service_type`.
     pub fn host_of(&self, service_type: &str) -> Option<&CodePackage> {
         let mut packages = self.code_packages.iter();
         packages.find(|package| package.hosts.iter().any(|hosted| hosted == service_type))
@@ -108,7 +108,7 @@ pub struct ServiceType {
     pub listeners: Vec<String>,
 }
 
-/// An extension of a service type: XML that the cluster carries and does not look at.
+/// An extension of a service type: XML that the cluster stores without interpreting it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extension {
@@ -126,7 +126,7 @@ pub struct CodePackage {
     pub name: String,
     /// The version.
     pub version: String,
-    /// The service types that its process registers; empty for a program that only helps the others.
+    /// The service types that its process registers. Empty for a helper program.
     pub hosts: Vec<String>,
     /// The program that is run once before the main one.
     pub setup: Option<String>,

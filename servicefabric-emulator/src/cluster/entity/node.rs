@@ -37,7 +37,7 @@ pub struct Node {
     pub down_at: Option<Moment>,
     /// The request that deactivated the node. `None` if it is active.
     pub deactivation: Option<Deactivation>,
-    /// Properties that placement constraints can ask for, besides `NodeType` and `NodeName`.
+    /// The properties for placement constraints, besides `NodeType` and `NodeName`.
     pub properties: Vec<(String, String)>,
 }
 

@@ -30,7 +30,8 @@ pub struct Partition {
     pub replicas: BTreeMap<i64, Replica>,
     /// An id of its creation, which versions of answers begin with.
     pub(in crate::cluster) created_as: i64,
-    /// Grows with each change of what the naming service would say.
+    /// The version of the partition's resolution: it grows with each change that the naming service would
+    /// return.
     pub(in crate::cluster) lookup: u64,
     /// Since when too few replicas are up.
     pub(in crate::cluster) quorum_lost_at: Option<Moment>,

@@ -27,7 +27,7 @@ pub struct Replica {
     pub last_in_build: Span,
     /// The time of placement.
     pub created_at: Moment,
-    /// Since when its status is what it is.
+    /// The time of the last change of status.
     pub since: Moment,
     /// While it is taken out of service: until when it still answers. It is listed, but not resolved.
     pub draining_until: Option<Moment>,
@@ -98,7 +98,7 @@ pub enum ReplicaStatus {
     Ready,
     /// The process or node of the replica is down. Its state still exists.
     Down,
-    /// The replica is gone.
+    /// The replica no longer exists.
     Dropped,
 }
 

@@ -52,7 +52,7 @@ pub struct Service {
     pub listeners: Vec<String>,
     /// Partitions by the lowest of their keys, or by their names.
     pub(in crate::cluster) by_key: PartitionIndex,
-    /// The constraints, as they are judged.
+    /// The parsed constraints.
     pub(in crate::cluster) constraint: Constraint,
 }
 

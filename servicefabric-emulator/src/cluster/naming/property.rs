@@ -11,7 +11,7 @@ pub struct Property {
     pub name: String,
     /// The value.
     pub value: PropertyValue,
-    /// A word of the one who put it that says what the value means; empty for none.
+    /// The writer's own name for the type of the value. Empty if there is none.
     pub custom_type: String,
     /// The name that it belongs to.
     pub parent: FabricName,
@@ -93,21 +93,21 @@ pub enum PropertyOperation {
         /// The name of the property.
         name: String,
     },
-    /// Goes on only if a property is there, or is not.
+    /// Checks that a property exists, or that it does not. The batch fails otherwise.
     CheckExists {
         /// The name of the property.
         name: String,
         /// True if the property must exist, false if it must not.
         exists: bool,
     },
-    /// Goes on only if a property has this sequence number.
+    /// Checks that a property has this sequence number. The batch fails otherwise.
     CheckSequence {
         /// The name of the property.
         name: String,
         /// The number.
         sequence_number: i64,
     },
-    /// Goes on only if a property has this value.
+    /// Checks that a property has this value. The batch fails otherwise.
     CheckValue {
         /// The name of the property.
         name: String,

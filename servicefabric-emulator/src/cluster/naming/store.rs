@@ -42,7 +42,8 @@ impl NameStore {
         self.names.entry(name.clone()).or_default().is_system = true;
     }
 
-    /// An application or a service is gone, with its properties. A name that somebody created stays.
+    /// Removes the name of a deleted application or service, with its properties. A name that a client has
+    /// created as well stays.
     pub(in crate::cluster) fn remove_system(&mut self, name: &FabricName) {
         let Some(entry) = self.names.get_mut(name) else {
             return;
@@ -176,8 +177,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// All names below a name, in their order. They lie together: `/` comes before what else a longer name could have
-    /// there, but for a few characters.
+    /// Returns all names below a name, in order. They are adjacent, since all begin with the name and `/`.
     fn names_below(&self, name: &FabricName) -> impl Iterator<Item = &FabricName> {
         let prefix = format!("{name}/");
         let names = self
@@ -216,7 +216,7 @@ impl Cluster {
         })
     }
 
-    /// Puts a property. `custom_type` says what its value means; empty for nothing.
+    /// Writes a property. `custom_type` is the writer's own name for the type of the value, or empty.
     ///
     /// # Errors
     ///

@@ -189,7 +189,7 @@ impl Values<'_> {
             .ok_or_else(|| self.error(&format!("the parameter `{name}` is not declared")))
     }
 
-    /// A count, which is 1 if nothing is said.
+    /// Parses a count. Default: 1.
     fn optional<T: std::str::FromStr>(
         &self,
         what: &str,

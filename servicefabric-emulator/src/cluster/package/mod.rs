@@ -103,7 +103,7 @@ impl ApplicationType {
                     declared.kind
                 )));
             }
-            // With the defaults of its parameters it has to make sense; applications may have others.
+            // The type must be valid with the defaults of its parameters. Applications may have other values.
             let application =
                 FabricName::parse("fabric:/Application").map_err(|e| error(e.message))?;
             service

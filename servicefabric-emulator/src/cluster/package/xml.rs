@@ -17,7 +17,7 @@ pub(super) struct Element<'a, 'input> {
     node: Node<'a, 'input>,
 }
 
-/// Reads a manifest whose root element is `root`.
+/// Parses a manifest whose root element is `root`.
 pub(super) fn read<T>(
     file: &str,
     text: &str,

@@ -1,4 +1,4 @@
-//! Each refusal has its code.
+//! The error code of each rejected request.
 
 use indexmap::IndexMap;
 

@@ -21,7 +21,7 @@ pub(super) fn start_node(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::done())
 }
 
-/// The exit code of a process that was not told another one.
+/// The default exit code of a crashed process.
 const CRASH: i32 = 1;
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! Calls of the emulator's own, below `/emulator`: what happens in a cluster when nobody asks for it, and time.
+//! The emulator's own API, below `/emulator`: faults and operations of a cluster, and time.
 //!
 //! | call | body | does |
 //! |---|---|---|

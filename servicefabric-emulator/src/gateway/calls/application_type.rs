@@ -35,7 +35,8 @@ fn list_by_name(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     types(call, Some(call.at("type")))
 }
 
-/// Bits of `ApplicationTypeDefinitionKindFilter` that admit what comes from packages, and all types here do; 0 is all.
+/// The bits of `ApplicationTypeDefinitionKindFilter` that include types from packages, which all types here
+/// are. 0 includes all.
 const PACKAGED: u32 = 1;
 
 fn types(call: &Call<'_>, name: Option<&str>) -> Result<Answer, ApiError> {
@@ -152,7 +153,7 @@ fn unprovision(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Ok(accepted(wanted.r#async))
 }
 
-/// Returns 202 if the caller asked for asynchronous work, else 200. The work is complete in both cases.
+/// Returns 202 if the caller requested asynchronous work, else 200. The work is complete in both cases.
 fn accepted(later: bool) -> Answer {
     Answer::empty(if later {
         StatusCode::ACCEPTED

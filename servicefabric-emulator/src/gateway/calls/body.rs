@@ -116,7 +116,7 @@ impl ServiceBody {
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for what contradicts itself, `FABRIC_E_INVALID_NAME_URI` for names that are none.
+    /// `E_INVALIDARG` for contradictory values, `FABRIC_E_INVALID_NAME_URI` for invalid names.
     pub(super) fn creation(self, application: FabricName) -> Result<ServiceCreation, ApiError> {
         let said = self.application_name.filter(|name| !name.is_empty());
         if said.is_some_and(|name| name != application.as_str()) {
@@ -177,7 +177,7 @@ fn seconds(wide: Wide) -> Result<Span, ApiError> {
     Ok(Span::from_secs(seconds))
 }
 
-/// `ServiceUpdateDescription`. What is there counts; `Flags` only repeats it.
+/// `ServiceUpdateDescription`. The members present decide; `Flags` only repeats them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase", expecting = "an object")]
 pub(super) struct UpdateBody {

@@ -48,7 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
     ),
 ];
 
-/// The health of an application on a node, where it was asked for.
+/// Returns the health of an application on a node, if it was requested.
 fn health(
     call: &Call<'_>,
     application: &crate::cluster::FabricName,

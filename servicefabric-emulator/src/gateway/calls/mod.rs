@@ -1,4 +1,4 @@
-//! The calls: what each asks of the cluster, and what it answers.
+//! The calls of the REST API: their requests to the cluster, and their responses.
 
 mod application;
 mod application_type;
@@ -67,11 +67,12 @@ pub(super) fn tables() -> [&'static [Route]; 14] {
     ]
 }
 
-/// A body as JSON. Some writers put a byte order mark before it, which a reader may ignore (RFC 8259, section 8.1).
+/// Parses a body as JSON. Some writers put a byte order mark before it, which a reader may ignore (RFC 8259,
+/// section 8.1).
 ///
 /// # Errors
 ///
-/// `E_INVALIDARG` that says what is wrong with it.
+/// `E_INVALIDARG` with the parse error.
 pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if body.trim_ascii_start().starts_with(b"[") {
@@ -90,11 +91,11 @@ impl Call<'_> {
         self.parameters.get(place)
     }
 
-    /// The name whose id stands at this place.
+    /// Returns the name whose id is at this place.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_INVALID_NAME_URI` when no name has this id.
+    /// `FABRIC_E_INVALID_NAME_URI` if no name has this id.
     pub(crate) fn name(&self, place: &str) -> Result<FabricName, ApiError> {
         Ok(FabricName::from_id(self.at(place))?)
     }
@@ -108,11 +109,11 @@ impl Call<'_> {
         self.at("node").into()
     }
 
-    /// The partition of the path.
+    /// Returns the partition of the path.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for what is no GUID.
+    /// `E_INVALIDARG` if it is not a GUID.
     pub(crate) fn partition(&self) -> Result<PartitionId, ApiError> {
         Ok(self.at("partition").parse()?)
     }
@@ -129,11 +130,11 @@ impl Call<'_> {
         })
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` that says what is wrong with it.
+    /// `E_INVALIDARG` with the parse error.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         read_json(self.body)
     }

@@ -89,7 +89,7 @@ pub enum StartError {
     /// Time cannot go like this.
     #[error("time cannot go {0} times as fast: more than 0 and at most {MAX_SPEED} is possible")]
     Speed(f64),
-    /// A bearer token is empty: nobody could ever show it.
+    /// A bearer token is empty, so that no client could present it.
     #[error("a bearer token is empty")]
     Token,
     /// Pages without items: no list would ever end.
@@ -139,7 +139,7 @@ impl Builder {
         self
     }
 
-    /// Time goes with the real clock, so many times as fast.
+    /// Lets virtual time follow the real clock at this speed.
     pub fn speed(self, speed: f64) -> Self {
         self.time(Time::Real { speed })
     }
@@ -186,7 +186,7 @@ impl Builder {
         self
     }
 
-    /// The id of the cluster: a request with a header `ClusterId` that says another one is refused.
+    /// Sets the id of the cluster. A request whose `ClusterId` header differs is rejected.
     pub fn cluster_id(mut self, id: impl Into<String>) -> Self {
         self.cluster_id = Some(id.into());
         self
@@ -205,15 +205,20 @@ impl Builder {
         self
     }
 
-    /// Starts the cluster and listens. What the topology has in it is there when this returns; replicas open as time goes.
+    /// Starts the cluster and listens. The entities of the topology exist when this returns; replicas open as
+    /// time passes.
     ///
-    /// The cluster is built on a thread for blocking work: other tasks go on meanwhile. When the future is dropped before it is
-    /// done, a cluster that is just being built is finished there and thrown away; nothing else is left behind.
+    /// The cluster is built on a blocking thread, so other tasks continue.
     ///
     /// # Errors
     ///
-    /// For a topology that makes no cluster, an address that cannot be listened on, keys and tokens that cannot be used, and a
-    /// speed or size of pages that cannot be.
+    /// A [`StartError`]: the topology describes no valid cluster, the address cannot be bound, keys or tokens
+    /// cannot be used, or the speed or page size is out of range.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, a cluster that is being built is completed on its thread and discarded.
+    /// Nothing else remains.
     pub async fn start(self) -> Result<Emulator, StartError> {
         if let Time::Real { speed } = self.time
             && !(speed > 0.0 && speed <= MAX_SPEED)

@@ -15,10 +15,11 @@ use super::workload::{BoxFuture, Endpoints, Workload};
 use crate::cluster::{OpenedReplica, PartitionInformation, ReplicaRef};
 use crate::gateway::server::{Answers, ClosedByFault, Peer, Reply, Server};
 
-/// A workload: behind every listener of every replica, an HTTP server on this machine that says who answers.
+/// A workload that runs an HTTP server on this machine for every listener of every replica. It responds with
+/// the identity of the replica.
 ///
-/// It listens on `127.0.0.1`, on a port that the system gives, and always without TLS: a listener that its manifest calls
-/// `https` has an `http` address here.
+/// It listens on `127.0.0.1`, on a port that the system assigns, and always without TLS: a listener that its
+/// manifest calls `https` has an `http` address here.
 ///
 /// ```json
 /// {"Service":"fabric:/Shop/Web","Partition":"…","Replica":"133…","Node":"_Node_1","Listener":"http",

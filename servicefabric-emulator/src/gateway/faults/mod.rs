@@ -176,11 +176,11 @@ impl Faults {
         self.inject(Fault::new(path, FaultAction::fail(status, code)).times(times))
     }
 
-    /// The next `times` calls of this path are answered so much later, in real time.
+    /// Delays the responses to the next `times` calls of this path, in real time.
     ///
     /// # Errors
     ///
-    /// As for [`inject`](Self::inject).
+    /// Those of [`inject`](Self::inject).
     pub fn delay_next(&self, times: u32, path: &str, delay: Duration) -> Result<(), FaultError> {
         let milliseconds = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.inject(Fault::new(path, FaultAction::Delay { milliseconds }).times(times))

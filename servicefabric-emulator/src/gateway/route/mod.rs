@@ -71,7 +71,7 @@ impl Route {
         Self::new(Verb::Post, template, handler)
     }
 
-    /// A query whose arguments are in the body.
+    /// Creates a query whose arguments are in the body.
     pub(crate) const fn query(template: &'static str, handler: Handler) -> Self {
         let mut route = Self::new(Verb::Post, template, handler);
         route.reads = true;
@@ -100,7 +100,7 @@ impl Route {
         self
     }
 
-    /// Without `api-version`: what a cluster has no version of.
+    /// Allows the call without `api-version`, for resources that a cluster does not version.
     pub(crate) const fn unversioned(mut self) -> Self {
         self.versioned = false;
         self
@@ -112,7 +112,7 @@ impl Route {
         self
     }
 
-    /// Time is moved as the body says, before the call is answered.
+    /// Moves time as the body requests, before the call is handled.
     pub(crate) const fn moving_time(mut self) -> Self {
         self.moves_time = true;
         self
@@ -166,7 +166,7 @@ impl Router {
         Self { routes }
     }
 
-    /// The call for this verb and raw path, and what stands at the places of the template.
+    /// Returns the route for this verb and raw path, and the parameters of its template.
     pub(crate) fn find(
         &self,
         method: &Method,

@@ -1,6 +1,6 @@
 use super::path::Path;
 
-/// Separates what an operation is about from what it is.
+/// The separator between the subject of an operation and its name.
 const OPERATION: &str = "$";
 
 /// A path with places for values: `/Applications/{application*}/$/GetServices/{service*}`.
@@ -18,7 +18,7 @@ enum Segment {
 }
 
 impl Template {
-    /// Reads what a table says.
+    /// Parses a template of the table.
     pub(super) fn new(template: &'static str) -> Self {
         let segments = template
             .split('/')

@@ -81,7 +81,7 @@ impl Refusal {
 }
 
 impl Security {
-    /// Lets a client in, or says why not.
+    /// Checks the access of a client, or returns the reason for denying it.
     pub(crate) fn admit(
         &self,
         headers: &HeaderMap,
@@ -103,7 +103,8 @@ impl Security {
         }
     }
 
-    /// The word `Bearer` is compared as written: the real gateway does so, although RFC 9110 11.1 says otherwise.
+    /// Returns the role of a bearer token. The word `Bearer` is case-sensitive, as in the real gateway,
+    /// although RFC 9110 11.1 makes it case-insensitive.
     fn token_role(&self, headers: &HeaderMap) -> Option<Role> {
         let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
         let token = value.strip_prefix("Bearer ")?.trim();

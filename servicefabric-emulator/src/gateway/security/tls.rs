@@ -58,14 +58,15 @@ impl TlsOptions {
         }
     }
 
-    /// Asks clients for a certificate. Those of these authorities may do everything; without one the answer is 403.
+    /// Requires client certificates. Those of these authorities have full access. A call without a
+    /// certificate gets 403.
     #[must_use]
     pub fn admins(mut self, authorities: impl Into<String>) -> Self {
         self.admins = Some(authorities.into());
         self
     }
 
-    /// Asks clients for a certificate. Those of these authorities may query and nothing else.
+    /// Requires client certificates. Those of these authorities have read access only.
     #[must_use]
     pub fn readers(mut self, authorities: impl Into<String>) -> Self {
         self.readers = Some(authorities.into());
@@ -106,7 +107,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Returns whether clients are asked for a certificate.
+    /// Returns true if client certificates are requested.
     pub(crate) fn asks_for_certificates(&self) -> bool {
         self.trust.is_some()
     }
@@ -137,8 +138,8 @@ fn certificates(what: &'static str, text: &str) -> Result<Vec<CertificateDer<'st
     pem::certificates(text.as_bytes()).map_err(|source| TlsError::Pem { what, source })
 }
 
-/// Judges certificates of clients: not in the handshake, where a refusal is only a broken connection, but for each call,
-/// which then is answered 403.
+/// The verifier of client certificates. It decides for each call, which then gets 403, and not in the
+/// handshake, where a rejection would only break the connection.
 #[derive(Debug)]
 struct ClientTrust {
     admins: Option<Arc<dyn ClientCertVerifier>>,
@@ -203,8 +204,8 @@ impl ClientCertVerifier for ClientTrust {
         false
     }
 
-    /// Anybody may come in: `role` decides later what they may do. That they have the key of the certificate is proven
-    /// by the signatures below.
+    /// Accepts every certificate: `role` decides later on the access. The signatures below prove possession
+    /// of the key.
     fn verify_client_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -121,7 +121,7 @@ async fn accept<A: Answers>(
 ) {
     let mut places = Places::new(limits.connections, limits.patience);
     let mut refused = Seldom::default();
-    // One that is accepted and has no place yet. The others wait in the system's queue.
+    // An accepted connection without a place yet. Further ones wait in the system's queue.
     let mut newcomer: Option<TcpStream> = None;
     loop {
         if let Some(stream) = newcomer.take_if(|_| places.has_room()) {
@@ -154,9 +154,9 @@ async fn accept<A: Answers>(
     places.drain(DRAIN).await;
 }
 
-/// Waits until it is true, or nobody is left who could say so. Cancel-safe.
+/// Waits until the value is true, or its sender was dropped. Cancel safe.
 pub(crate) async fn until(stopped: &mut watch::Receiver<bool>) {
-    // What is borrowed from the channel ends here: it could not be kept across an await.
+    // The borrow of the channel's value ends here, since it cannot be held across an await.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 

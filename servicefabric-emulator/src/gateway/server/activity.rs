@@ -74,7 +74,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A stream whose progress is seen, and that fails when the other end reads nothing for too long.
+/// A stream that records its progress, and fails if the other end does not read for too long.
 pub(super) struct Watched<'a, S> {
     stream: S,
     activity: &'a Activity,
@@ -139,7 +139,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // What is flushed was written before: a stream that has nothing to flush makes no progress.
+        // Flushed bytes were counted when they were written, so a flush is no progress.
         match Pin::new(&mut self.stream).poll_flush(context) {
             Poll::Pending => self.written(Poll::Pending, context),
             flushed @ Poll::Ready(_) => {

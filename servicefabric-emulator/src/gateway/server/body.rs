@@ -157,7 +157,7 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClosedByFault>>> {
         if self.data.is_none() && self.missing > 0 && !self.paused {
-            // A server flushes what it has when a body makes it wait, and drops it when a body fails.
+            // A server flushes when a body makes it wait, but discards its buffer when a body fails.
             self.paused = true;
             context.waker().wake_by_ref();
             return Poll::Pending;

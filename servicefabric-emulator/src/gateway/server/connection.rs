@@ -40,7 +40,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// One with the usual limits, which nobody looks after.
+    /// Creates a connection with the usual limits that counts towards no server.
     pub(crate) fn alone(stopped: watch::Receiver<bool>) -> Self {
         Self {
             activity: Arc::new(Activity::new()),

@@ -1,4 +1,4 @@
-//! HTTP/1.1 in front of the calls: connections, limits, and what leaves as bytes.
+//! The HTTP/1.1 server in front of the calls: connections, limits, and bodies.
 
 mod accept;
 mod activity;

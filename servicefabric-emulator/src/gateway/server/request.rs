@@ -121,7 +121,7 @@ impl Gateway {
         })
     }
 
-    /// A client may say which cluster it means.
+    /// Checks the cluster id, if the client has sent one.
     fn check_cluster(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let meant = headers.get(CLUSTER_ID).map(http::HeaderValue::as_bytes);
         match (meant, self.shared.cluster_id()) {
@@ -154,8 +154,8 @@ impl Answers for Gateway {
                 Err(Refused::Access(refusal)) => refusal.answer(),
             },
         };
-        // What was answered unread is read all the same: with a rest of it in the connection that could only be closed, under
-        // a client that may be about to use it again.
+        // The body of an early response is read all the same: with unread bytes the connection could only be
+        // closed, perhaps just as the client reuses it.
         if let Some(unread) = body {
             let _ = body::read(&head, unread).await;
         }
@@ -225,7 +225,7 @@ fn unknown(path: &str) -> ApiError {
     }
 }
 
-/// The gateway reads no longer head than this; we say so, where the real one is terse.
+/// Checks the length of the head against the limit of the real gateway, which gives no explanation.
 fn check_length(head: &Parts) -> Result<(), ApiError> {
     let line =
         head.method.as_str().len() + head.uri.path_and_query().map_or(1, |p| p.as_str().len());

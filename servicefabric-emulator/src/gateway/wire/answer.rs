@@ -63,7 +63,7 @@ impl Answer {
         Self::empty(StatusCode::OK)
     }
 
-    /// Says how to authenticate.
+    /// Adds the challenge for authentication.
     pub(crate) fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.headers.insert(WWW_AUTHENTICATE, challenge);
         self

@@ -2,7 +2,7 @@ use std::fmt;
 
 /// The value of `api-version`: a decimal number, in ten-thousandths.
 ///
-/// A runtime takes any version from a template's first to its own; what an answer looks like depends on it.
+/// A runtime accepts any version from a template's first to its own. The form of the response depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ApiVersion(u32);
 

@@ -70,7 +70,8 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
 /// The function that applies a value: it sets the field, or returns a sentence with the accepted values.
 type Setter = fn(&mut HostingConfig, &SettingValue) -> Result<(), String>;
 
-/// A row of the table: the name, and what it sets. Without a setter it is known and has no effect here.
+/// A row of the table: the name of a setting, and its setter. Without a setter it is accepted and has no
+/// effect.
 struct Setting {
     name: &'static str,
     set: Option<Setter>,
@@ -117,8 +118,8 @@ const SETTINGS: &[Setting] = settings! {
     "ReplicaOpenFailureMaxRetryThreshold" => limit replica_open_failure_max_retry_threshold,
 };
 
-/// Settings of the runtime that concern what does not exist here: types that no package declares, a cache of images on
-/// disk, messages that get lost between the node and the failover manager.
+/// Settings of the runtime about features that the emulator lacks: types that no package declares, a cache of
+/// images on disk, messages lost between the node and the failover manager.
 const WITHOUT_EFFECT: &[Setting] = &[
     ignored("DisabledServiceTypeRecoveryInterval"),
     ignored("CacheCleanupScanInterval"),
@@ -133,9 +134,9 @@ const fn ignored(name: &'static str) -> Setting {
 }
 
 impl HostingConfig {
-    /// Sets what the name says, which is that of a cluster manifest (`ActivationRetryBackoffInterval`); a section may
-    /// stand before it (`Hosting/…`). Also `Profile`, which sets nothing else: give it first. Returns a warning when
-    /// the value is ambiguous, or the setting has no effect here.
+    /// Sets a setting by its name in a cluster manifest (`ActivationRetryBackoffInterval`), optionally after
+    /// its section (`Hosting/…`). `Profile` sets nothing else, so set it first. Returns a warning if the
+    /// value is ambiguous, or the setting has no effect.
     ///
     /// ```
     /// use servicefabric_emulator::hosting::{BackoffMode, HostingConfig, Span};
@@ -189,8 +190,8 @@ impl HostingConfig {
         SETTINGS.iter().map(|setting| setting.name)
     }
 
-    /// The defaults of a profile with changed settings, and warnings about them. `Profile` (`documented`, `runtime64`)
-    /// may be among the settings; it counts first, wherever it stands.
+    /// Returns the defaults of a profile with changed settings, and warnings about them. `Profile`
+    /// (`documented`, `runtime64`) may be among the settings and is applied first, whatever its position.
     ///
     /// # Errors
     /// All that is wrong with the settings.

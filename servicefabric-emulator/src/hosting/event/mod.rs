@@ -62,7 +62,8 @@ pub enum Refusal {
     TypeDisabled,
     /// The attempts to open it have reached `ReplicaOpenFailureMaxRetryThreshold`.
     TooManyRetries,
-    /// The guest program that hosts it failed as often as `DeployedServiceFailoverContinuousFailureThreshold` says.
+    /// The guest program that hosts the replica has failed as often as
+    /// `DeployedServiceFailoverContinuousFailureThreshold` allows.
     HostKeepsFailing,
     /// The node stopped, and the replica had no persisted state.
     NodeStopped,
@@ -77,9 +78,9 @@ pub enum Refusal {
 )]
 #[non_exhaustive]
 pub enum Event {
-    /// The node is up, empty but for the persisted replicas, which wait.
+    /// The node is up. It is empty except for persisted replicas, which wait.
     NodeStarted,
-    /// The node went down. All that was on it is gone.
+    /// The node went down, and everything on it is lost.
     NodeStopped,
 
     /// A replica shall run here.
@@ -116,7 +117,7 @@ pub enum Event {
         /// The id of that process.
         process_id: u64,
     },
-    /// The process of the replica is gone, and the replica waits to be opened again.
+    /// The process of the replica has ended, and the replica waits to be opened again.
     ReplicaDown {
         /// The replica.
         replica: ReplicaKey,
@@ -262,7 +263,7 @@ pub enum Event {
         /// The type.
         service_type: TypeKey,
     },
-    /// The process that had registered it is gone.
+    /// The process that had registered the type has ended.
     TypeUnregistered {
         /// The type.
         service_type: TypeKey,
@@ -302,7 +303,7 @@ pub enum Event {
         /// The time of the deactivation.
         due: Moment,
     },
-    /// The deactivation was cancelled: the target is used again, or is gone for another reason.
+    /// The deactivation was cancelled: the target is used again, or was removed for another reason.
     DeactivationCancelled {
         /// The target.
         target: DeactivationTarget,
@@ -321,7 +322,7 @@ pub enum Event {
         /// The time of the next attempt.
         retry_at: Option<Moment>,
     },
-    /// The target is gone from the node.
+    /// The target was removed from the node.
     Deactivated {
         /// The target.
         target: DeactivationTarget,

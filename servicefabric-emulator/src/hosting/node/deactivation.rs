@@ -12,7 +12,7 @@ use crate::hosting::key::{ActivationMode, PackageKey};
 use crate::hosting::moment::{Moment, Span};
 
 impl Node {
-    /// One more open replica: whatever is scheduled is cancelled.
+    /// Counts one more open replica, and cancels a scheduled deactivation.
     pub(super) fn increment_usage(&mut self, key: &PackageKey) {
         if let Some(package) = self.packages.get_mut(key) {
             package.usage += 1;
@@ -27,7 +27,7 @@ impl Node {
         self.keep_application(&key.application);
     }
 
-    /// Cancels the deactivation of a package, if one is scheduled, and says whether one was.
+    /// Cancels the deactivation of a package. Returns true if one was scheduled.
     fn keep_package(&mut self, key: &PackageKey) -> bool {
         let package = self.packages.get_mut(key);
         let kept = package.is_some_and(|package| self.timers.cancel(&mut package.deactivation));
@@ -142,7 +142,7 @@ impl Node {
         }
     }
 
-    /// Looks for what has not been used for a whole scan interval.
+    /// Finds packages and applications that were unused for a whole scan interval.
     pub(super) fn scan(&mut self) {
         let bound = Moment::from_millis(
             self.now
@@ -339,7 +339,7 @@ impl Node {
         }
     }
 
-    /// Removes a package with all that is remembered and was said about it.
+    /// Removes a package with its state and its health reports.
     pub(super) fn drop_package(&mut self, key: &PackageKey) {
         self.stop_code(key);
         self.keep_package(key);

@@ -35,7 +35,8 @@ impl Node {
         let jitter = script.next_restart_jitter();
         let mut wait = restart_wait(&self.config, failures, jitter);
         if at_once {
-            // What fails at the instant of its start would stop the clock if it were also restarted without a pause.
+            // A process that fails at the instant of its start would stop the clock if it restarted without a
+            // pause.
             wait = wait.max(Span::from_millis(1));
         }
         let restart_at = self.now.after(wait);
@@ -76,7 +77,8 @@ impl Node {
         if failover {
             for name in self.types_of(process) {
                 for replica in self.replicas_of(&process.package, &name, SlotStatus::Waiting) {
-                    // Another node can take its place, but what it stored is only here: that is not thrown away.
+                    // Another node can host a new replica, but the stored state is only here and must not be
+                    // lost.
                     if !self.is_stored(&replica) {
                         self.refuse(&replica, Refusal::HostKeepsFailing);
                     }
@@ -102,7 +104,7 @@ impl Node {
         }
     }
 
-    /// The process has run for so long that its failures do not count any more.
+    /// Resets the failures of a process that has run for long enough.
     pub(super) fn forget_failures(&mut self, process: &ProcessKey) {
         self.emit(Event::FailuresForgotten {
             process: process.clone(),

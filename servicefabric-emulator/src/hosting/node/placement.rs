@@ -111,7 +111,7 @@ impl Node {
         Some(slot)
     }
 
-    /// Asks the node for a replica that waits.
+    /// Tries to open a replica that waits.
     pub(super) fn poll(&mut self, replica: &ReplicaKey) {
         let Some(placement) = self.waiting(replica).map(|slot| slot.placement.clone()) else {
             return;
@@ -187,7 +187,8 @@ impl Node {
         slot.deferral = None;
         self.timers.cancel(&mut slot.poll);
         if slot.placement.persisted {
-            // Its state is here from now on: it waits for this node, whatever happens to its process.
+            // Its state is on this node from now on. The replica waits for this node, whatever happens to its
+            // process.
             slot.placement.kind = ReplicaKind::Existing;
         }
         let placement = slot.placement.clone();
@@ -261,7 +262,7 @@ impl Node {
         }
     }
 
-    /// The process of a type is gone: its replicas wait again.
+    /// Lets the replicas of a type wait again after its process has ended.
     pub(super) fn replicas_down(
         &mut self,
         package: &PackageKey,

@@ -1,5 +1,5 @@
-//! Code packages: setup, start, crash, back-off. What follows from failures is in `failing.rs`, how
-//! processes are stopped in `stopping.rs`.
+//! Code packages: setup, start, crash, back-off. The consequences of failures are in `failing.rs`, the
+//! stopping of processes in `stopping.rs`.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use crate::hosting::key::PackageKey;
 /// The maximum number of events that wait to be taken.
 const LOG_CAPACITY: usize = 1 << 16;
 
-/// The events that nobody has taken yet.
+/// The events that were not taken yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     events: VecDeque<Logged>,
@@ -36,7 +36,7 @@ impl Log {
     }
 }
 
-/// The reports that stand: what the health store holds from this node.
+/// The current reports of this node in the health store.
 pub(super) type Standing = BTreeMap<(HealthEntity, Arc<str>), (HealthState, String)>;
 
 impl Node {
@@ -86,7 +86,7 @@ impl Node {
         self.report(entity, property, state, description.into());
     }
 
-    /// Takes back what was said about a property of a package instance, if anything was.
+    /// Withdraws the report about a property of a package instance, if there is one.
     pub(super) fn retract(&mut self, package: &PackageKey, property: &str) {
         let entity = HealthEntity::DeployedServicePackage(package.clone());
         if let Some(((entity, property), _)) = self.health.remove_entry(&(entity, property.into()))
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// Takes back all that was said about an entity.
+    /// Withdraws all reports about an entity.
     pub(super) fn retract_all(&mut self, entity: &HealthEntity) {
         let properties: Vec<Arc<str>> = self
             .health

@@ -16,7 +16,7 @@ pub(super) enum Outcome {
     InternalError,
 }
 
-/// The script of one package instance, and what of it has been used.
+/// The script of one package instance, and its progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Script {
     pub(super) download: Attempted,
@@ -126,7 +126,7 @@ impl Process {
             self.lives = 0;
         }
         let life = next(&self.behaviour.lives, &mut self.lives)?;
-        // A life of no time that is followed by an immediate restart would stop the clock for ever.
+        // A life of no time followed by an immediate restart would stop the clock.
         Some(Life {
             lasts: life.lasts.max(Span::from_millis(1)),
             ..life

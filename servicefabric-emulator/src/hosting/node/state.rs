@@ -119,7 +119,7 @@ pub(super) enum PackageState {
     Active,
     /// The processes are being stopped so that a downloaded newer version can replace them.
     Replacing,
-    /// The package is being removed, and cannot return before it is gone.
+    /// The package is being removed, and cannot return before that is done.
     Deactivating,
 }
 

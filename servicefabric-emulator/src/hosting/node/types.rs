@@ -48,7 +48,7 @@ impl Node {
         self.emit(Event::TypeRegistrationTimedOut {
             service_type: key.clone(),
         });
-        // That a type is disabled is the graver news about the same property: it stands.
+        // The report that a type is disabled is more severe, and stays.
         if !disabled {
             let severity = self.config.registration_timeout_severity;
             let text = "The ServiceType was not registered within the configured timeout.";
@@ -89,7 +89,7 @@ impl Node {
         self.report_on(&key.package, property(key), HealthState::Ok, text);
     }
 
-    /// The process of a code package is gone: its types are not registered any more.
+    /// Unregisters the types of a code package whose process has ended.
     pub(super) fn unregister(&mut self, package: &PackageKey, code: usize) {
         for name in self.type_names(package, Some(code)) {
             let key = package.service_type(&name);
@@ -168,7 +168,7 @@ impl Node {
             Some(operation) if package.state == PackageState::Starting => {
                 (operation.failures, FailureSource::Operation)
             }
-            // What goes away is not to blame any more.
+            // A package that is being removed no longer counts as failing.
             _ if package.state != PackageState::Active => return,
             _ => {
                 let code = &package.codes[service_type.code];
@@ -196,7 +196,7 @@ impl Node {
     }
 
     /// Lifts all blocks of a package's types, because the failing operation has succeeded, was abandoned, or
-    /// is gone.
+    /// was removed.
     pub(super) fn clear_blocks(&mut self, package: &PackageKey) {
         for name in self.type_names(package, None) {
             let key = package.service_type(&name);
@@ -206,7 +206,7 @@ impl Node {
         }
     }
 
-    /// Enables a type that is disabled or scheduled for it, and says which it was.
+    /// Enables a type that is disabled or scheduled for that. Returns its former status.
     fn clear_block(&mut self, key: &TypeKey) -> Option<TypeStatus> {
         let service_type = self.type_mut(key)?;
         let was = service_type.status;

@@ -33,7 +33,8 @@ struct EvaluationInfo {
     unhealthy_evaluations: Option<Vec<Wrapper>>,
 }
 
-/// The most evaluations in one answer: a cluster where everything fails is not told in full.
+/// The maximum number of evaluations of a response. A cluster in which everything fails is not described in
+/// full.
 const MAX_EVALUATIONS: usize = 1_000;
 
 /// Writes evaluations with all that is below them, down to the events.
