@@ -1,7 +1,8 @@
-//! The names of everything that is made for a service.
+//! The names of all resources and parts of a service.
 //!
-//! All names of a service begin with its *prefix*, which is made of its UID. A name is the service's own if it is the prefix or goes
-//! on with a hyphen after it, ignoring case; since a prefix has no hyphen, no name belongs to two services.
+//! All names of a service begin with its *prefix*, which is derived from its UID. A name belongs to the
+//! service if it equals the prefix, or continues with a hyphen after it, ignoring case. Since a prefix has no
+//! hyphen, no name belongs to two services.
 
 use md5::{Digest, Md5};
 use sha2::Sha256;
@@ -114,7 +115,8 @@ pub fn rule(prefix: &str, subnet: Option<&str>, protocol: &str, port: u16) -> St
     }
 }
 
-/// The public address of a service that brings none. The prefix is whole whatever the length of the cluster's name.
+/// Returns the name of the generated public address of a service. The prefix is never shortened, whatever the
+/// length of the cluster's name.
 pub fn public_ip(cluster: &str, prefix: &str) -> String {
     let cluster = shortened(cluster, LONGEST_CUT.saturating_sub(prefix.len() + 1));
     format!("{cluster}-{prefix}")
@@ -164,7 +166,8 @@ impl Family {
 /// The beginning of the names of aggregated security rules.
 pub const AGGREGATED: &str = "k8s-azure-lb_";
 
-/// The security rule for everybody who has this protocol, these sources and these ports; both lists must be sorted as texts.
+/// Returns the name of the security rule for all services with this protocol, these sources and these ports.
+/// Both lists must be sorted as texts.
 pub fn aggregated_rule(
     family: Family,
     protocol: &str,
@@ -179,7 +182,7 @@ pub fn aggregated_rule(
     )
 }
 
-/// The security rule that closes what no other opens.
+/// Returns the name of the security rule that denies everything that no other rule allows.
 pub fn deny_rule(family: Family) -> String {
     format!("{AGGREGATED}deny-all_{}", family.as_str())
 }
@@ -252,7 +255,8 @@ fn cut(name: String, longest: usize) -> String {
     cut
 }
 
-/// Shortens to `longest` characters; what is cut off is replaced by a hash of the whole, so that different names stay different.
+/// Shortens a name to `longest` characters. A hash of the whole name replaces the cut part, so that different
+/// names stay different.
 fn shortened(name: &str, longest: usize) -> String {
     if name.chars().count() <= longest {
         return name.to_owned();

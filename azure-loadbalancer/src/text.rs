@@ -47,7 +47,7 @@ impl<'t> Documents<'t> {
         &self.documents
     }
 
-    /// The line of what a path leads to in the document with this index, counted from 1, if that is known.
+    /// Returns the line of a path's value in the document with this index, from 1, if it is known.
     pub fn line_of(&self, document: usize, path: &[String]) -> Option<usize> {
         line_of(self.text, document, path)
     }
@@ -93,7 +93,7 @@ fn line_of(_: &str, _: usize, _: &[String]) -> Option<usize> {
 #[error("{0}")]
 pub struct NoDocument(String);
 
-/// A value of a document that is not what is wanted there.
+/// A value of an unexpected form in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misread {
     path: Vec<String>,
@@ -137,11 +137,11 @@ impl fmt::Display for Misread {
     }
 }
 
-/// Makes something of a value.
+/// Deserialises a value.
 ///
 /// # Errors
 ///
-/// The first part of it that is not what is wanted there.
+/// The first part of unexpected form.
 pub fn read_value<T: DeserializeOwned>(value: &Value) -> Result<T, Misread> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let parts = error.path().iter().filter_map(|segment| match segment {
@@ -262,7 +262,7 @@ mod tests {
         };
         assert_eq!(read.line_of(0, &path(&["a", "0", "b"])), Some(4));
         assert_eq!(read.line_of(1, &path(&["c"])), Some(7));
-        // Of what looks like JSON the mistake is one of JSON.
+        // A mistake in a text that looks like JSON is reported as one of JSON.
         for (text, expected) in [
             ("a: [1\n", "it is not YAML: "),
             ("{\"a\": \n", "it is not JSON: "),

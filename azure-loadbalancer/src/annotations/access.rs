@@ -54,7 +54,7 @@ impl Access {
         for (key, text) in texts(service, &[keys::SOURCE_RANGES]) {
             networks.insert(network(text).map_err(|why| AnnotationError::new(key, text, why))?);
         }
-        // Whoever names tags and no network means the tags alone.
+        // Tags without any network mean the tags alone.
         let everybody = networks.is_empty() || networks.iter().any(is_everybody);
         let sources = if everybody && tags.is_empty() {
             BTreeSet::from_iter((!internal).then(|| INTERNET.to_owned()))
@@ -72,7 +72,8 @@ impl Access {
         })
     }
 
-    /// A service whose networks cannot all be read is closed rather than open.
+    /// Reads the sources of the aggregated rules. If a network cannot be read, the service is closed rather
+    /// than open.
     fn aggregated(
         service: &Service,
         internal: bool,
@@ -109,7 +110,8 @@ impl Access {
             .map(|tag| tag.trim().to_owned())
             .filter(|tag| !tag.is_empty())
             .collect();
-        // All that was named was passed over: what the network lets in by itself is more than that.
+        // Every named source was ignored. Without the denial, the network's own rules would let in more than
+        // that.
         deny_others |= any && networks.is_empty() && tags.is_empty();
         let everybody = networks.iter().any(is_everybody) && !internal;
         if everybody || (!any && tags.is_empty() && !internal) {

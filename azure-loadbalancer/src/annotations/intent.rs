@@ -54,11 +54,11 @@ pub enum Mode {
 }
 
 impl Intent {
-    /// Reads what `service` asks for.
+    /// Reads the request of `service`.
     ///
     /// # Errors
     ///
-    /// The first annotation, or field of the specification, that cannot be used.
+    /// The first annotation, or field of the specification, that is invalid.
     pub fn of(service: &Service, config: &Config) -> Result<Self, AnnotationError> {
         let mut warnings = strangers(service, config.edition);
         let current = config.edition == Edition::Current;
@@ -77,7 +77,7 @@ impl Intent {
         let public_ip_name =
             text::filled(service, keys::PUBLIC_IP_NAME).filter(|_| current && !internal);
         if let Some(name) = public_ip_name {
-            // The name becomes a part of an id; what is none could lead to another resource.
+            // The name becomes a part of an id, and an invalid one could lead to another resource.
             let checked = naming::check_resource_name(name);
             checked.map_err(|why| AnnotationError::new(keys::PUBLIC_IP_NAME, name, why))?;
         }
@@ -139,7 +139,7 @@ fn resource_group(
     internal: bool,
 ) -> Result<String, AnnotationError> {
     let own = &config.resource_group;
-    // An internal service has no public address, so that nothing is looked for in the group.
+    // An internal service has no public address, so its group is irrelevant.
     let Some(group) = super::resource_group(service).filter(|_| !internal) else {
         return Ok(own.clone());
     };
@@ -224,7 +224,8 @@ fn check_families(service: &Service, warnings: &mut Vec<String>) -> Result<(), A
     Ok(())
 }
 
-/// A service that asks for a certain address in a way that is not supported would get another one.
+/// Rejects an unsupported way of requesting a certain address. Ignoring it would give the service another
+/// address.
 fn check_addresses(service: &Service, internal: bool) -> Result<(), AnnotationError> {
     for key in keys::OF_OTHER_ADDRESSES {
         let is_for_public = key.contains("azure-pip");

@@ -31,19 +31,19 @@ keys! {
     SOURCE_RANGES = "load-balancer-source-ranges";
     /// The same, of Azure's own; not together with `spec.loadBalancerSourceRanges`.
     ALLOWED_IP_RANGES = "azure-allowed-ip-ranges";
-    /// `true`: whoever is not let in is refused before any other rule of the security group is looked at.
+    /// `true`: clients that are not allowed are denied before any other rule of the security group applies.
     DENY_ALL_EXCEPT_RANGES = "azure-deny-all-except-load-balancer-source-ranges";
     /// The name of the public address, which must exist.
     PUBLIC_IP_NAME = "azure-pip-name";
     /// The address, as `spec.loadBalancerIP`, which Kubernetes has deprecated.
     IPV4 = "azure-load-balancer-ipv4";
-    /// `true`: clients are not told when an idle connection is forgotten.
+    /// `true`: an idle timeout closes a connection silently, without a TCP reset.
     DISABLE_TCP_RESET = "azure-load-balancer-disable-tcp-reset";
     /// `true`: nodes see their own address as destination, at the node port.
     DISABLE_FLOATING_IP = "azure-disable-load-balancer-floating-ip";
     /// The protocol of probes: `tcp`, `http` or `https`.
     PROBE_PROTOCOL = "azure-load-balancer-health-probe-protocol";
-    /// The path that probes ask for.
+    /// The path of probe requests.
     PROBE_REQUEST_PATH = "azure-load-balancer-health-probe-request-path";
     /// Seconds between two probes.
     PROBE_INTERVAL = "azure-load-balancer-health-probe-interval";
@@ -62,13 +62,13 @@ pub const PORT_NO_RULE: &str = "no_lb_rule";
 pub const PORT_NO_PROBE: &str = "no_probe_rule";
 /// The protocol of the port's probe.
 pub const PORT_PROBE_PROTOCOL: &str = "health-probe_protocol";
-/// The path that the port's probe asks for.
+/// The path of the port's probe requests.
 pub const PORT_PROBE_REQUEST_PATH: &str = "health-probe_request-path";
 /// Seconds between two probes of the port.
 pub const PORT_PROBE_INTERVAL: &str = "health-probe_interval";
 /// After how many failures of the port's probe a node is down.
 pub const PORT_PROBE_COUNT: &str = "health-probe_num-of-probe";
-/// The port that is asked: a number, or the number or name of a port of the service.
+/// The port to probe: a number, or the number or name of a port of the service.
 pub const PORT_PROBE_PORT: &str = "health-probe_port";
 
 /// The annotations of the provider of 2018, which are still in use.

@@ -41,7 +41,7 @@ pub(super) fn read(
     if service.local_traffic_only && own_port.is_none() {
         return local(service, config, port, protocol).map(Some);
     }
-    // A node that does not answer UDP cannot be told from one that has nothing to say.
+    // A node that does not respond over UDP cannot be distinguished from one that has nothing to send.
     if protocol == Protocol::Udp {
         return Ok(None);
     }
@@ -142,7 +142,7 @@ fn annotated(
     let named = text::filled(service, &of_port(keys::PORT_PROBE_PROTOCOL))
         .or(port.app_protocol.as_deref())
         .or_else(|| text::filled(service, keys::PROBE_PROTOCOL));
-    // What is not known, such as an application protocol, is probed by connecting.
+    // Unknown application protocols are probed by connecting.
     let protocol = match named.map(ProbeProtocol::from) {
         Some(ProbeProtocol::Http) => ProbeProtocol::Http,
         Some(ProbeProtocol::Https) if config.is_standard() => ProbeProtocol::Https,

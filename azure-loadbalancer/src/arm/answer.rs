@@ -35,7 +35,7 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The seconds that `Retry-After` asks for; the resource manager writes no dates there.
+    /// Returns the seconds of `Retry-After`. The resource manager writes no dates there.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let text = self.header(RETRY_AFTER.as_str())?.trim();
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -180,7 +180,7 @@ impl Inner {
     }
 }
 
-/// Says after a while that something takes its time, once.
+/// Awaits `work`, and logs once if it is slow.
 async fn told_when_slow<T>(name: &str, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     match timeout(SILENCE, &mut work).await {

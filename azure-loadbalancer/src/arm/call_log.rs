@@ -17,11 +17,11 @@ pub enum CallClass {
     Read,
     /// A resource is written or deleted.
     Write,
-    /// The state of an earlier write is asked for.
+    /// The progress of an earlier write is polled.
     Poll,
 }
 
-/// A call that was made: one request, whatever came of it.
+/// A call: one request, whatever its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CallRecord {

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::token::TokenError;
 
-/// A call of the resource manager that came to nothing.
+/// A failed call of the resource manager.
 ///
-/// Its text names the call and what the resource manager said; the chain of sources has the rest.
+/// The text names the call, and the resource manager's message. The chain of sources has the rest.
 #[derive(Debug)]
 pub struct ArmError(Box<Inner>);
 
@@ -56,7 +56,7 @@ pub enum ArmErrorKind {
     Server,
     /// A write was taken and has failed, or was cancelled, later.
     Operation,
-    /// The answer is not what the resource manager answers.
+    /// The response has an unexpected form.
     Malformed,
 }
 
@@ -162,7 +162,7 @@ impl ArmError {
         self
     }
 
-    /// Says of a write that was taken how it ended.
+    /// Adds the outcome of an accepted write to the message.
     pub(super) fn explain_operation(&mut self, ending: &str) {
         let said = std::mem::take(&mut self.0.message);
         self.0.message = if said.is_empty() {

@@ -1,7 +1,7 @@
-//! Writes that are not over when they are answered.
+//! Writes that continue after their response.
 //!
-//! The resource manager says where to ask (`Azure-AsyncOperation`, else `Location`), or the state is in the resource itself;
-//! without any of these a write is over.
+//! The resource manager names the URL to poll (`Azure-AsyncOperation`, else `Location`), or the state is in
+//! the resource itself. Without any of these, the write is complete.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::call_log::CallClass;
 use super::client::ArmClient;
 use super::error::{ArmError, ArmErrorKind, ErrorBody};
 
-/// The shortest wait between two questions, whatever is asked for.
+/// The minimum wait between two polls, whatever the resource manager requests.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest wait between two questions.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
@@ -77,7 +77,7 @@ impl ArmClient {
         let mut interval = options.poll_interval;
         let mut asked = answer.retry_after();
         loop {
-            // A wait of nothing would ask as fast as the network is.
+            // Without a wait, polls would follow as fast as the network allows.
             let wait = asked.map_or_else(
                 || interval.min(LONGEST_INTERVAL),
                 |asked| asked.max(SHORTEST_INTERVAL),

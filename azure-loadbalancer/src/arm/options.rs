@@ -41,8 +41,8 @@ pub struct RetryPolicy {
     pub factor: f64,
     /// The maximum random addition to a wait, as a fraction of it. Default: 1.
     pub jitter: f64,
-    /// The longest wait. A 429 that asks for a longer one is an error at once; of a longer wait after 408 or a status from 500 on
-    /// this much is kept. Default: 2 min.
+    /// The maximum wait. A 429 that requests a longer one is an error at once. A longer wait after 408, or a
+    /// status of 500 or above, is shortened to this. Default: 2 min.
     pub longest: Duration,
 }
 

@@ -12,11 +12,11 @@ use http::{Request, Response};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 
-/// The built-in transport: HTTP/1.1 over reqwest and rustls, with aws-lc-rs as cryptography; no process-wide default is needed
-/// or set.
+/// The built-in transport: HTTP/1.1 over reqwest and rustls, with aws-lc-rs as cryptography. It neither needs
+/// nor sets a process-wide default.
 ///
-/// Redirects are not followed: a token must not go elsewhere. Proxies of the environment are used only where that is asked for
-/// ([`Self::through_proxies`]). Cheap to clone.
+/// Redirects are not followed: a token must not go elsewhere. Proxies of the environment are used only on
+/// request ([`Self::through_proxies`]). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReqwestTransport(discovery_http::ReqwestTransport);
 

@@ -23,7 +23,7 @@ impl Gates {
     /// Waits until calls of a class may be made. Cancel-safe.
     pub(super) async fn pass(&self, class: CallClass) {
         let gate = self.of(class);
-        // Somebody may close it again meanwhile.
+        // Another call may close the gate again meanwhile.
         while let Some(until) = gate.closed() {
             sleep_until(until).await;
         }

@@ -49,7 +49,7 @@ impl Cloud {
         }
     }
 
-    /// The cloud whose resource manager has this address.
+    /// Returns the cloud whose resource manager has this address.
     pub fn of_resource_manager(address: &str) -> Option<Self> {
         let address = address.trim_end_matches('/');
         [Self::Public, Self::UsGovernment, Self::China]

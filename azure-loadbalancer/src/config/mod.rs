@@ -18,9 +18,10 @@ pub const DEFAULT_MAXIMUM_RULES: usize = 250;
 /// The same in the first versions of Kubernetes' provider, which [`Config::as_in_2018`] follows.
 pub const MAXIMUM_RULES_IN_2018: usize = 148;
 
-/// The highest number of rules that the network interface of a node may be behind, of all load balancers together. Azure's page of
-/// limits says 300 (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>),
-/// and it refuses more than 299 (<https://github.com/MicrosoftDocs/azure-docs/issues/47423>).
+/// The maximum number of rules that the network interface of a node may be behind, over all load balancers.
+/// Azure's page of limits says 300
+/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>),
+/// but more than 299 are rejected (<https://github.com/MicrosoftDocs/azure-docs/issues/47423>).
 pub const DEFAULT_MAXIMUM_RULES_OF_INTERFACE: usize = 299;
 
 /// The configuration that all services share. JSON field names are those of Kubernetes' cloud-config file
@@ -33,11 +34,12 @@ pub struct Config {
     pub cloud: Cloud,
     /// The subscription that everything is in.
     pub subscription_id: String,
-    /// The resource group of load balancers, machines and, unless a service says otherwise, public addresses.
+    /// The resource group of load balancers and machines, and of public addresses without their own
+    /// annotation.
     pub resource_group: String,
     /// The resource group of load balancers; absent: [`Self::resource_group`].
     pub load_balancer_resource_group: Option<String>,
-    /// The region of what is created.
+    /// The region of new resources.
     pub location: String,
     /// The name of the cluster, which load balancers and pools carry. At most 71 letters, digits, `.`, `_`
     /// and `-`.
@@ -46,20 +48,20 @@ pub struct Config {
     pub vnet_name: String,
     /// The resource group of the virtual network; absent: [`Self::resource_group`].
     pub vnet_resource_group: Option<String>,
-    /// The subnet of internal frontends whose service names none.
+    /// The subnet of internal frontends without their own annotation.
     pub subnet_name: String,
-    /// The network security group, which must exist: it is never created. Absent: none is touched, and who may connect is not
-    /// limited by this crate.
+    /// The network security group, which must exist: it is never created. Absent: none is changed, and this
+    /// crate restricts no access.
     pub security_group_name: Option<String>,
     /// The resource group of the network security group; absent: [`Self::resource_group`].
     pub security_group_resource_group: Option<String>,
     /// The availability set or scale set whose load balancer has the cluster's name. It is also read from
-    /// `primaryAvailabilitySetName` or `primaryScaleSetName`, as `vmType` says.
+    /// `primaryAvailabilitySetName` or `primaryScaleSetName`, depending on `vmType`.
     pub primary_vm_set: String,
     /// The SKU of created load balancers and public addresses. Default: standard.
     pub load_balancer_sku: LoadBalancerSku,
-    /// The class (`spec.loadBalancerClass`) of the services that are served; absent: those without a class. Others are those of
-    /// another controller, and are left alone.
+    /// The class (`spec.loadBalancerClass`) of the services that are served. Services of other classes belong
+    /// to another controller, and are left alone. Absent: those without a class.
     pub load_balancer_class: Option<String>,
     /// The most rules that a load balancer may have; default: [`DEFAULT_MAXIMUM_RULES`], also for 0.
     pub maximum_load_balancer_rule_count: usize,
@@ -100,8 +102,9 @@ pub struct Config {
     pub left_addresses: LeftAddresses,
     /// True if no other cluster writes rules into the same network security group. Default: false.
     ///
-    /// If it is alone, a rule with a name of this crate's, or a destination of it, that belongs to no service is removed whoever
-    /// wrote it. If not, only what leads to addresses that are known to be this cluster's is.
+    /// If true, a rule that has one of this crate's names but belongs to no service is removed, and so is
+    /// such a destination, whoever wrote it. If false, only rules that lead to addresses known to be this
+    /// cluster's are removed.
     pub exclusive_security_group: bool,
 }
 
@@ -123,11 +126,12 @@ pub enum PoolMembership {
     #[default]
     #[serde(rename = "nodeIP")]
     Address,
-    /// By network interface: each interface, or the model of each scale set, lists its pools. With edition current an interface leaves
-    /// when its node is told to take no part, is not ready for longer than [`Config::not_ready_grace`], or is not in the list any
-    /// more although every node that is has a machine. Machines of scale sets, and all with edition note, stay members until they
-    /// go. Machines of a scale set join by `manualupgrade`, which brings them to the whole model of
-    /// their scale set: its image as well.
+    /// By network interface: each interface, or the model of each scale set, lists its pools. With the
+    /// current edition an interface leaves when its node is excluded, is not ready for longer than
+    /// [`Config::not_ready_grace`], or is no longer in the list although every listed node has a machine.
+    /// Machines of scale sets, and all machines with edition note, stay members until they are deleted.
+    /// Machines of a scale set join by `manualupgrade`, which applies the whole model of their scale set,
+    /// including its image.
     #[serde(rename = "nodeIPConfiguration")]
     NetworkInterface,
 }
@@ -136,8 +140,9 @@ pub enum PoolMembership {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Edition {
-    /// Kubernetes' own provider of 2018: one security rule for each port and source, or shared ones if a service asks for it;
-    /// names of public addresses that never change; standard load balancers refuse the mode annotation.
+    /// Kubernetes' own provider of 2018: one security rule for each port and source, or shared ones if a
+    /// service requests it; names of public addresses that never change; standard load balancers reject the
+    /// mode annotation.
     Note,
     /// The provider of today (cloud-provider-azure): aggregated security rules, annotated probes, TCP reset, public addresses
     /// that several services use.
@@ -152,8 +157,9 @@ pub enum FlipOrder {
     /// The new frontend, then the security group, then the old frontend, then its public address.
     #[default]
     MakeBeforeBreak,
-    /// The old frontend goes first, as Kubernetes' provider of 2018 did it; with [`Edition::Note`] its public address goes as early
-    /// as it did there: before the security group is written, whose rules lead there until then.
+    /// The old frontend is removed first, as by Kubernetes' provider of 2018. With [`Edition::Note`] its
+    /// public address is deleted as early as there: before the write of the security group, whose rules lead
+    /// to it until then.
     BreakFirst,
 }
 

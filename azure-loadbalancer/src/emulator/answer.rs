@@ -263,7 +263,7 @@ impl Machine {
     }
 }
 
-/// Every call says which version of the interface it speaks; which one it is does not matter here.
+/// Checks that the call has an API version. Any version is accepted.
 fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
     let Some(version) = call.parameter("api-version") else {
         let message =
@@ -321,7 +321,7 @@ fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
         headers.insert(ETAG, etag);
     }
     for (name, value) in reply.headers {
-        // What came from a request may have bytes that no header can.
+        // A value from the request may have bytes that no header can carry.
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-/// Writes the ids that resources refer to others with in another case, each by its own chance.
+/// Changes the letter case of references to other resources, each at random.
 ///
-/// What a resource and its parts are called themselves stays.
+/// The resource's own id, and those of its parts, stay.
 pub(super) fn scramble(value: &mut Value, random: &mut fastrand::Rng) {
     scramble_inside(&mut value["properties"], random, false);
 }

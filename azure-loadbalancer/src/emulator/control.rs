@@ -1,4 +1,4 @@
-//! The emulator's own calls, below `/emulator`: what was asked, and faults.
+//! The emulator's own API, below `/emulator`: the log of requests, and faults.
 
 use bytes::Bytes;
 use http::header::ORIGIN;

@@ -1,4 +1,4 @@
-//! Faults: what goes wrong on purpose.
+//! Injected faults.
 
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -104,14 +104,14 @@ impl Fault {
         self
     }
 
-    /// Lets so many requests that match pass first.
+    /// Sets the number of matching requests that pass first.
     #[must_use]
     pub fn skip(mut self, requests: u32) -> Self {
         self.skip = requests;
         self
     }
 
-    /// Hits so many requests. Default: one.
+    /// Sets the number of requests that fail. Default: 1.
     #[must_use]
     pub fn times(mut self, requests: u32) -> Self {
         self.times = requests;

@@ -21,7 +21,7 @@ pub struct Emulator {
     machine: Arc<Mutex<Machine>>,
 }
 
-/// An answer that does not come, because a fault says so.
+/// The error for a response that a fault withholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection ended before the answer")]
 pub struct Lost;
@@ -32,7 +32,7 @@ impl Emulator {
         Self::from(Machine::new(options))
     }
 
-    /// Looks at the state or changes it. Requests wait meanwhile.
+    /// Reads or changes the state. Requests wait meanwhile.
     pub fn with<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
         look(&mut self.lock())
     }

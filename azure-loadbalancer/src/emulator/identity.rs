@@ -25,7 +25,8 @@ pub(super) fn answer(
     }
 }
 
-/// The instance metadata service. The header keeps those away who can only make a machine fetch an address.
+/// Serves the instance metadata service. The header keeps out attackers who can only make a machine fetch a
+/// URL.
 fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refusal> {
     let has_header = request
         .headers()

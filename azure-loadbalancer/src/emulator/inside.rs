@@ -71,7 +71,7 @@ fn no_such_part(parent: &Place, rest: &[&str]) -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
 }
 
-/// Writes one child: the whole resource with the child in it is judged.
+/// Writes one child. The whole resource with the child is validated.
 fn put_child(
     machine: &mut Machine,
     call: &Call<'_>,

@@ -1,4 +1,4 @@
-//! Reading of JSON that somebody else wrote: nothing here panics.
+//! Reading of untrusted JSON, without panics.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,8 @@ pub(super) fn name(child: &Value) -> &str {
     child["name"].as_str().unwrap_or_default()
 }
 
-/// Keeps of each child only what a client may write, and checks that names are there, valid and unique.
+/// Keeps only the fields of each child that a client may write. Checks that names are present, valid and
+/// unique.
 pub(super) fn tidy_children(
     properties: &mut Object,
     collection: &str,
@@ -103,7 +104,7 @@ pub(super) fn tidy_children(
     Ok(())
 }
 
-/// Clients write `null` for what they do not set.
+/// Removes `null` values, which clients write for unset fields.
 pub(super) fn drop_nulls(object: &mut Object) {
     object.retain(|_, value| !value.is_null());
 }

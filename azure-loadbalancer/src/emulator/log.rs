@@ -17,7 +17,7 @@ pub enum RequestClass {
     Read,
     /// Resources are written or deleted.
     Write,
-    /// The state of an earlier write is asked for.
+    /// The progress of an earlier write is polled.
     Poll,
 }
 

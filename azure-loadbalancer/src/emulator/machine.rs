@@ -1,4 +1,4 @@
-//! The state behind the answers: what exists, what is under way, what was asked.
+//! The state of the emulator: resources, operations and the log of requests.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -65,11 +65,11 @@ impl Machine {
         });
     }
 
-    /// Writes a resource as somebody else would who waits for no operation, and returns it as it is then.
+    /// Writes a resource like another client, completes the operation at once, and returns the resource.
     ///
     /// # Errors
     ///
-    /// What the resource manager refuses.
+    /// The rejection of the resource manager.
     pub fn put(&mut self, id: &str, body: Value) -> Result<Value, Refusal> {
         let place = resource_place(id)?;
         let Value::Object(body) = body else {
@@ -83,11 +83,11 @@ impl Machine {
         self.get(id).ok_or_else(|| Refusal::not_found(id))
     }
 
-    /// Deletes a resource as somebody else would. What is not there needs not be deleted.
+    /// Deletes a resource like another client. A missing resource is no error.
     ///
     /// # Errors
     ///
-    /// What the resource manager refuses.
+    /// The rejection of the resource manager.
     pub fn delete(&mut self, id: &str) -> Result<(), Refusal> {
         let place = resource_place(id)?;
         self.remove(&place, &Conditions::default(), None)?;
@@ -95,7 +95,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A resource as clients see it, without having been asked.
+    /// Returns a resource as clients see it, without logging a request.
     pub fn get(&self, id: &str) -> Option<Value> {
         let resource = self.store.find(id)?;
         Some(kinds::render(&References::of(&self.store), resource))
@@ -146,9 +146,9 @@ impl Machine {
         self.settle(self.now);
     }
 
-    /// Ends what is under way for one resource.
+    /// Completes the pending operations, if the resource has one.
     fn finish(&mut self, key: &str) {
-        // Others keep their time: an operation that is written directly is over at once.
+        // Otherwise the operations of other resources keep their time.
         if self.operations.is_busy(key) {
             self.settle(u64::MAX);
         }
@@ -285,7 +285,7 @@ impl Machine {
         Err(refusal)
     }
 
-    /// New etags for those whom others refer to differently now.
+    /// Changes the etags of resources whose references from others have changed.
     pub(super) fn touch_changed(&mut self, before: &References) {
         let after = References::of(&self.store);
         for key in before.changed(&after) {

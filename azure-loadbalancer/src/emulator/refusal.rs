@@ -20,7 +20,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal without detail and `Retry-After`.
+    /// Creates a rejection without details and `Retry-After`.
     pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         Self {
             status,

@@ -122,9 +122,9 @@ async fn accept(listener: TcpListener, emulator: Emulator, mut stopped: watch::R
     }
 }
 
-/// Waits until it is true, or nobody is left who could say so. Cancel-safe.
+/// Waits until the value is true, or its sender was dropped. Cancel safe.
 async fn until(stopped: &mut watch::Receiver<bool>) {
-    // What is borrowed from the channel ends here: it could not be kept across an await.
+    // The borrow of the channel's value ends here, since it cannot be held across an await.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 

@@ -69,7 +69,7 @@ pub(super) struct Group {
     pub(super) location: String,
 }
 
-/// Public addresses come from here. They are Azure's, so nobody else has them.
+/// The first public address. The range belongs to Azure, so it clashes with nothing else.
 const FIRST_PUBLIC: u32 = u32::from_be_bytes([20, 0, 0, 1]);
 /// The number of public addresses that can be allocated.
 const PUBLIC_ADDRESSES: u32 = 1 << 24;
@@ -159,7 +159,7 @@ impl Store {
         self.resources.insert(key, resource);
     }
 
-    /// Takes a resource away, and the memberships in what it was.
+    /// Removes a resource, and its memberships.
     pub(super) fn remove(&mut self, key: &str) {
         let Some(removed) = self.resources.remove(key) else {
             return;
@@ -169,7 +169,7 @@ impl Store {
         }
     }
 
-    /// Network interfaces leave the pools of a load balancer that is gone.
+    /// Removes network interfaces from the pools of a deleted load balancer.
     fn leave_pools(&mut self, balancer: &str) {
         let prefix = format!("{balancer}/");
         let mut changed = Vec::new();
@@ -205,7 +205,7 @@ impl Store {
         }
     }
 
-    /// A new public address, which nobody has.
+    /// Returns a public address that is not in use.
     pub(super) fn allocate_public(&mut self) -> Option<Ipv4Addr> {
         let taken: BTreeSet<&str> = self
             .all()
@@ -249,7 +249,7 @@ impl Store {
             .collect()
     }
 
-    /// The private addresses of a subnet that are in use, but for those of one resource.
+    /// Returns the private addresses of a subnet that are in use, except those of one resource.
     pub(super) fn taken(
         &self,
         subnet: &str,

@@ -6,7 +6,8 @@ use crate::arm::RetryPolicy;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
-    /// Rounds of reading, planning and writing until nothing is left to do; they are counted anew after a refusal. Default: 4.
+    /// The maximum number of rounds of reading, planning and writing. The count restarts after a rejection.
+    /// Default: 4.
     pub max_rounds: u32,
     /// The maximum number of times that the services of a rejected write are halved to find the one
     /// responsible. After that the rejection counts against all of them. Finding one among a thousand takes

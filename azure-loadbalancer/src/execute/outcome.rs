@@ -15,12 +15,12 @@ use crate::service::ServiceKey;
 pub struct Reconciled {
     /// The outcome of each service.
     pub services: BTreeMap<ServiceKey, ServiceOutcome>,
-    /// The services whose writes came to nothing, each with the first error.
+    /// The services whose writes failed, each with its first error.
     pub failures: BTreeMap<ServiceKey, Arc<ArmError>>,
-    /// The nodes that could not become members of pools, change their address there or leave, by the names of their entries in
-    /// lower case; what they have there stays.
+    /// The nodes that could not join, leave or change their address in a pool, by the lower-case names of
+    /// their entries. Their entries stay as they are.
     pub refused_nodes: BTreeMap<String, Arc<ArmError>>,
-    /// Failures of writes that are for no service and no node: of what nobody owns any more, and of network interfaces.
+    /// Failures of writes for no service and no node: of orphans, and of network interfaces.
     pub other_failures: Vec<Arc<ArmError>>,
     /// The writes, in order.
     pub written: Vec<WrittenAction>,
@@ -167,7 +167,7 @@ impl Reconciled {
         })
     }
 
-    /// All services that do not have what they ask for, and why.
+    /// Returns all services that do not have what they request, with the reason.
     pub fn errors(&self) -> BTreeMap<&ServiceKey, ServiceError> {
         let left = self.left.iter().filter_map(|left| left.service.as_ref());
         let keys = self.services.keys().chain(self.failures.keys()).chain(left);

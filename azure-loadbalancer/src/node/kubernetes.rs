@@ -61,7 +61,7 @@ struct Condition {
 impl NodeDocument {
     /// Returns the time of the last change of readiness (RFC 3339), if the node is not ready now.
     ///
-    /// A node whose readiness is not told is not ready, since nobody knows when.
+    /// A node without a reported readiness is not ready, since an unknown time.
     pub fn not_ready_since(&self) -> Option<Option<&str>> {
         let ready = self
             .status

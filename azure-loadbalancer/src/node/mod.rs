@@ -68,7 +68,7 @@ impl Node {
 
 /// The readiness of a node.
 ///
-/// The planner has no clock: who reads nodes says for how long one has not been ready.
+/// The planner has no clock: the reader of nodes adds the time for which one has not been ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
     /// The node is ready.
@@ -78,7 +78,7 @@ pub enum Readiness {
     NotReady(Duration),
 }
 
-/// Labels that are looked at.
+/// The labels of nodes that this crate uses.
 pub mod labels {
     /// The node runs the control plane.
     pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";

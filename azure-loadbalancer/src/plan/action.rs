@@ -22,7 +22,7 @@ pub struct Action {
     pub reasons: Vec<String>,
     /// The changed fields.
     pub changes: Vec<FieldChange>,
-    /// The services that it is for; empty: for what nobody owns any more.
+    /// The services that the write is for. Empty: for resources of no service.
     pub services: BTreeSet<ServiceKey>,
     /// True if the write also removes parts that belong to no service.
     pub sweeps: bool,
@@ -42,12 +42,12 @@ pub enum Operation {
         /// The etag to write over.
         if_match: Option<String>,
     },
-    /// Deletes a public address. One that is gone already counts as deleted.
+    /// Deletes a public address. A missing one counts as deleted.
     DeletePublicIp {
         /// The id.
         id: ArmId,
-        /// The etag that it must still have. Absent where a frontend lets go of it in the same plan, which gives it another one:
-        /// then the resource manager's own refusal to delete an address in use protects it.
+        /// The required etag. Absent if a frontend releases the address in the same plan, which changes the
+        /// etag. The resource manager then protects it by refusing to delete an address in use.
         if_match: Option<String>,
     },
     /// Creates or changes a load balancer.
@@ -61,7 +61,7 @@ pub enum Operation {
     DeleteLoadBalancer {
         /// The id.
         id: ArmId,
-        /// The etag that it must still have, so that a frontend which somebody has added meanwhile is not lost.
+        /// The required etag, so that a frontend that was added meanwhile is not lost.
         if_match: Option<String>,
     },
     /// Changes the network security group.
@@ -92,7 +92,7 @@ pub enum Operation {
         /// The etag to write over; scale sets of old API versions have none.
         if_match: Option<String>,
     },
-    /// Makes machines of a scale set what its model says (`manualupgrade`).
+    /// Applies a scale set's model to its machines (`manualupgrade`).
     UpgradeScaleSetInstances {
         /// The scale set.
         id: ArmId,

@@ -25,7 +25,7 @@ fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<FieldCha
                 }
             }
             for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
-                // A part that is new is told in one piece, a whole resource field by field.
+                // A new part is reported as one change, a whole resource field by field.
                 if value.is_object() && path.is_empty() {
                     compare(
                         &join(path, key),
@@ -79,7 +79,7 @@ fn name(part: &Value) -> Option<&str> {
     part.get("name")?.as_str()
 }
 
-/// `properties` is in every path and says nothing.
+/// Joins a path and a key. `properties` is omitted, since it is in every path.
 fn join(path: &str, key: &str) -> String {
     match (path, key) {
         ("", key) => key.to_owned(),

@@ -10,9 +10,9 @@ use crate::resources::{ArmId, ScaleSetInstance, VirtualMachine};
 /// The machine of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Machine<'a> {
-    /// One of its own.
+    /// A single machine.
     Single(&'a VirtualMachine),
-    /// One of a scale set, whose id is given as well.
+    /// A machine of a scale set, whose id is included.
     OfScaleSet(&'a ScaleSetInstance),
 }
 

@@ -23,9 +23,9 @@ use crate::resources::{
 pub(super) struct Members<'a> {
     /// Network interfaces that join pools, each with the pools.
     pub(super) interfaces: BTreeMap<ArmId, Change<'a, NetworkInterface>>,
-    /// Scale sets whose model joins or leaves pools.
+    /// The scale sets whose model joins or leaves pools.
     pub(super) scale_sets: BTreeMap<ArmId, Change<'a, ScaleSet>>,
-    /// Machines of scale sets that are not what the model says.
+    /// The machines of scale sets that differ from the model.
     pub(super) upgrades: BTreeMap<ArmId, BTreeSet<String>>,
     /// Scale sets that must have left before a load balancer goes.
     pub(super) leaving: BTreeSet<ArmId>,
@@ -144,7 +144,7 @@ impl<'a> Members<'a> {
         entry.pools.insert(pool.clone());
     }
 
-    /// Takes the interfaces out of a pool whose nodes have gone.
+    /// Removes the interfaces of departed nodes from a pool.
     fn let_go(&mut self, world: &World<'a>, gone: &BTreeSet<&ArmId>, pool: &ArmId) {
         for interface in &world.snapshot.network_interfaces {
             let Some(id) = interface.id.as_ref().filter(|id| gone.contains(id)) else {
@@ -318,7 +318,7 @@ fn scale_set_of<'a>(
     Some((set, of))
 }
 
-/// All pools that a machine of a scale set is a member of, if it says so.
+/// Returns all pools of a scale set's machine, if it lists them.
 fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>> {
     let profile = instance.properties.network_profile_configuration.as_ref()?;
     let interfaces = profile.network_interface_configurations.iter();

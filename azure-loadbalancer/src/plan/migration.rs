@@ -155,8 +155,8 @@ impl Serialize for MigrationStage {
     }
 }
 
-/// Plans the rest of the way from Basic to Standard, for a configuration that says Standard. Only the first stage is made for what is
-/// there; the others show what will follow.
+/// Plans the rest of the migration from Basic to Standard, for a configuration of SKU Standard. Only the
+/// first stage is based on the current state; the later ones are a preview.
 pub fn migrate_to_standard(
     config: &Config,
     services: &[Service],
@@ -185,7 +185,7 @@ pub fn migrate_to_standard(
             .extend(obstacles(balancer, current, &wanted));
         migration.warnings.extend(moves(balancer, &wanted));
     }
-    // Who is a member now is not asked: the pools go with the load balancers.
+    // Current membership does not matter: the pools are deleted with the load balancers.
     let is_anybody_there = nodes
         .iter()
         .any(|node| machines::can_be_member(config, node, false));
@@ -226,7 +226,7 @@ pub fn migrate_to_standard(
         StageKind::UpgradeAddresses,
         upgraded,
     );
-    // Only for what keeps load balancers from being deleted; whoever has no use for machines does not look at them.
+    // Machines are only needed to find what prevents the deletion of load balancers.
     if config.backend_pool_type == PoolMembership::Address {
         (snapshot.network_interfaces, snapshot.scale_sets) = (Vec::new(), Vec::new());
         snapshot.scale_set_instances = Vec::new();
@@ -360,7 +360,7 @@ fn asks_for(config: &Config, prefix: &str, service: &Service, address: &PublicIp
         || (wished.is_some() && wished == value)
 }
 
-/// Lists what would be lost with a load balancer, or keeps it from being deleted.
+/// Lists the parts that would be lost with a load balancer, and those that prevent its deletion.
 fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -> Vec<String> {
     let (name, properties) = (&balancer.name, &balancer.properties);
     let mut found = Vec::new();
@@ -407,7 +407,7 @@ fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -
     found
 }
 
-/// Internal addresses that nobody has asked for are chosen again.
+/// Lists the internal addresses that will be chosen anew, since no service requests them.
 fn moves(balancer: &LoadBalancer, wanted: &Wanted<'_>) -> Vec<String> {
     let frontends = &balancer.properties.frontend_ip_configurations;
     let internal = frontends.iter().filter_map(|one| {

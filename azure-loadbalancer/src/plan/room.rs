@@ -36,7 +36,7 @@ impl Room {
             planned: BTreeSet::new(),
             own: HashMap::new(),
         };
-        // What is there and stays, whatever wanted services ask for.
+        // The existing parts that stay, whatever the wanted services request.
         let stays = |owner: Owner| match owner {
             Owner::Foreign => true,
             Owner::Orphan => !world.sweeps(),
@@ -113,7 +113,7 @@ impl Room {
         self.planned.contains(&balancer.to_ascii_lowercase()) || world.balancer(balancer).is_some()
     }
 
-    /// Counts a service that comes to a load balancer, with a frontend of its own or not.
+    /// Counts a service that moves to a load balancer, with or without its own frontend.
     pub(super) fn admit(
         &mut self,
         world: &World<'_>,

@@ -1,4 +1,4 @@
-//! The tags of public addresses, which say whose they are.
+//! The tags of public addresses, which name their owners.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ const OLD_SERVICE: &str = "service";
 const CLUSTER: &str = "k8s-azure-cluster-name";
 const OLD_CLUSTER: &str = "kubernetes-cluster-name";
 const LABEL_HOLDER: &str = "k8s-azure-dns-label-service";
-/// On addresses outside the cluster's resource group: which group that is. Clusters of the same name are told apart by it.
+/// The tag with the cluster's resource group, on addresses in other groups. It distinguishes clusters of the
+/// same name.
 const HOME: &str = "azure-loadbalancer-cluster-group";
 
 /// The owners of a public address, from its tags. An address without the tag belongs to a user, and is
@@ -78,7 +79,8 @@ pub(crate) fn is_certainly_of(config: &Config, address: &PublicIpAddress) -> boo
     Owners::of(address).is_some_and(|owners| owners.are_certainly_of(config))
 }
 
-/// Says on an address in another resource group which one the cluster is in, so that it is found there whatever happens.
+/// Tags an address in another resource group with the cluster's own group, so that it is found there in any
+/// case.
 pub(super) fn write_home(config: &Config, address: &mut PublicIpAddress, group: Option<&str>) {
     let is_elsewhere =
         group.is_some_and(|group| !group.eq_ignore_ascii_case(&config.resource_group));
@@ -110,7 +112,7 @@ pub(super) fn rewrite_owners(
     put(address, owners.key, joined(services, &owners.strangers));
 }
 
-/// The service whose label in the DNS it has.
+/// Returns the service whose DNS label the address has.
 pub(super) fn label_holder(address: &PublicIpAddress) -> Option<ServiceKey> {
     address.tag(LABEL_HOLDER)?.parse().ok()
 }

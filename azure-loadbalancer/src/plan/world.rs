@@ -91,12 +91,13 @@ pub(super) struct World<'a> {
     referrers: HashMap<&'a ArmId, (&'a LoadBalancer, &'a FrontendIpConfiguration)>,
     /// Frontends by the lower-case prefix of their owner.
     frontends: HashMap<String, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
-    /// The frontends of others that rules of a service lead to.
+    /// The frontends of other owners that a service's rules lead to.
     borrowed: HashMap<SubjectIndex, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
 }
 
 impl<'a> World<'a> {
-    /// `failures` are the services that cannot have what they ask for; those that are found here are added to it.
+    /// Collects the inputs of a plan. `failures` are the services whose request cannot be met, to which new
+    /// ones are added.
     pub(super) fn new(
         config: &'a Config,
         request: &'a Request,
@@ -122,7 +123,7 @@ impl<'a> World<'a> {
             let uid = service.uid_in(&config.cluster_name);
             let prefix = naming::prefix(&uid);
             if let Some(first) = by_prefix.get(&prefix.to_ascii_lowercase()) {
-                // Nobody knows which is the copy, so what is there stays as it is.
+                // It is unknown which one is the copy, so both stay as they are.
                 let mut fail = |of: &ServiceKey, other: &ServiceKey| {
                     let error = PlanError::DuplicateUid {
                         uid: uid.clone().into_owned(),
@@ -199,7 +200,7 @@ impl<'a> World<'a> {
             }
         }
         self.borrowed = self.find_borrowed(snapshot);
-        // Azure lists in whatever order, which is to decide on nothing.
+        // The order of Azure's lists is arbitrary and must not influence the plan.
         for own in self
             .frontends
             .values_mut()
@@ -216,7 +217,7 @@ impl<'a> World<'a> {
         self.tagged = owned.flat_map(|(_, owners)| owners.services).collect();
     }
 
-    /// The frontends that rules of services lead to and that somebody else has made.
+    /// Returns the frontends of other owners that services' rules lead to.
     fn find_borrowed(
         &self,
         snapshot: &'a Snapshot,
@@ -360,7 +361,7 @@ impl<'a> World<'a> {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The frontends of others that rules of a service lead to now: it shares their addresses.
+    /// Returns the frontends of other owners that a service's rules lead to now: it shares their addresses.
     pub(super) fn borrowed_by(
         &self,
         subject: SubjectIndex,
@@ -368,7 +369,7 @@ impl<'a> World<'a> {
         self.borrowed.get(&subject).map_or(&[], Vec::as_slice)
     }
 
-    /// The rules that lead to a frontend now, each with whose it is.
+    /// Returns the rules that lead to a frontend now, each with its owner.
     pub(super) fn rules_at(
         &self,
         balancer: &'a LoadBalancer,
@@ -458,8 +459,9 @@ impl<'a> World<'a> {
         machines::can_be_member(self.config, node, is_member)
     }
 
-    /// The lower-case names of the entries that stay in pools as they are, where they are there: those of nodes that cannot be read,
-    /// those that a write was refused for, and while no node takes part all but those that are told to leave.
+    /// Returns the lower-case names of the pool entries that stay as they are: those of nodes that cannot be
+    /// read, and those that a write was rejected for. While no node takes part, also all entries except those
+    /// of excluded nodes.
     pub(super) fn kept_members(&self) -> BTreeSet<String> {
         if self.keeps_last_members() {
             let leave = self.nodes.iter();
@@ -482,7 +484,8 @@ impl<'a> World<'a> {
             .collect()
     }
 
-    /// All addresses that a service has now, its own and those that it shares with others of this cluster.
+    /// Returns all current addresses of a service: its own, and those that it shares with others of this
+    /// cluster.
     pub(super) fn addresses_of(&self, subject: SubjectIndex) -> BTreeSet<&'a str> {
         let frontends = self.frontends_of(subject).iter();
         let borrowed = self.borrowed_by(subject).iter();
@@ -507,7 +510,7 @@ fn frontend_of<'a>(
     frontends.find(|frontend| frontend.is_named(name))
 }
 
-/// The addresses that a cluster with these services has, where security rules of its own may lead.
+/// Returns the addresses of a cluster with these services, to which its security rules may lead.
 pub(crate) fn addresses_of_cluster(
     config: &Config,
     services: &[Service],
@@ -531,7 +534,7 @@ fn standing(
     service: &Service,
     failures: &mut BTreeMap<ServiceKey, PlanError>,
 ) -> Standing {
-    // Whose names those are is another controller's business.
+    // Such a service belongs to another controller.
     if !config.serves(service) {
         return Standing::Held;
     }

@@ -1,4 +1,4 @@
-//! Differences as people read them: names in place of ids, and nothing that only the resource manager looks at.
+//! Differences for people: names in place of ids, without fields that only the resource manager uses.
 
 use azure_loadbalancer::plan::FieldChange;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(super) fn lines(change: &FieldChange) -> Vec<String> {
     let text = match (&change.from, &change.to) {
         (None, Some(to)) if is_nothing(to) => return Vec::new(),
         (None, Some(to)) => format!("+ {path}: {}", shown(to)),
-        // What it was made of is of no interest any more.
+        // The former content of a removed part is not listed.
         (Some(Value::Object(_)), None) => format!("- {path}"),
         (Some(from), None) => format!("- {path}: {}", shown(from)),
         (Some(Value::Array(from)), Some(Value::Array(to))) => {
@@ -118,7 +118,7 @@ fn last_of_id(text: &str) -> &str {
     }
 }
 
-/// Lines of a width that people read; what follows is set in.
+/// Wraps a text to readable lines, with the continuation lines indented.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -89,7 +89,7 @@ impl Health {
         counts.terms += 1;
     }
 
-    /// Notes that another one does; an empty name: nobody knows which.
+    /// Records that another program leads. An empty name: unknown which.
     pub(super) fn stand_by(&self, holder: &str) {
         self.0.lock().standing = Some(Standing::By(holder.to_owned()));
     }
@@ -286,7 +286,7 @@ async fn accept(listener: TcpListener, health: Arc<Health>) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever is slow leaves its place to others.
+            // A slow client is dropped to make room for others.
             let _ = tokio::time::timeout(WHOLE, connection).await;
             drop(place);
         });
@@ -311,7 +311,7 @@ mod tests {
         );
         assert!(health.metrics().contains("\nazure_loadbalancer_leader 0\n"));
         health.lead();
-        // Whoever leads is ready once it has done something.
+        // A leader is ready after its first reconciliation.
         assert_eq!(ready(&health).0, StatusCode::SERVICE_UNAVAILABLE);
         health.note(&Ok(Reconciled::default()));
         assert_eq!(ready(&health), (StatusCode::OK, "ok, leading\n".to_owned()));

@@ -5,7 +5,7 @@ use azure_loadbalancer::arm::token::ClientCredentials;
 use program_kit::Failure;
 use serde::Deserialize;
 
-/// The keys of such a file that say who asks for tokens. It has no `Debug`: one of them is a secret.
+/// The keys of the file that identify the application or machine. It has no `Debug`: one of them is a secret.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FileIdentity {

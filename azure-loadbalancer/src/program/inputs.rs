@@ -141,7 +141,7 @@ pub(super) async fn again(
     tokio::time::sleep(RELOOK).await;
     match read(&inputs.config)? == text {
         true => parsed(text, inputs, Some(members)).map(Some),
-        // Whoever follows it takes it once it is whole.
+        // A follower reads the file once it is complete.
         false => Ok(None),
     }
 }
@@ -191,7 +191,7 @@ fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Se
             "{file}: a configuration is an object; {SCHEMA_HINT}"
         )));
     }
-    // Where it is, and what is wrong with it.
+    // The place and the message.
     let placed = |path: &[String], what: String| {
         let line = documents.line_of(0, path).filter(|_| !path.is_empty());
         let line = line.map_or_else(String::new, |line| format!(":{line}"));
@@ -199,7 +199,7 @@ fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Se
     };
     let misread = |error: Misread| {
         let why = error.to_string();
-        // What concerns several keys at once names the one that it is about first.
+        // An error about several keys names the main one first.
         let named = why.split_once(": ").map(|(key, _)| vec![key.to_owned()]);
         let named =
             named.filter(|named| error.path().is_empty() && written.get(&named[0]).is_some());
@@ -232,8 +232,8 @@ fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Se
     })
 }
 
-/// Keys that are not known and look like one that is. Others are left alone: a cloud-config file of Kubernetes has many that are
-/// nothing to this program.
+/// Returns unknown keys that resemble known ones. Others are ignored: a cloud-config file of Kubernetes has
+/// many that do not concern this program.
 fn misspelt(written: &Value) -> Vec<(&String, String)> {
     let schema: Value =
         serde_json::from_str(include_str!("../../schema/config.schema.json")).unwrap_or_default();
@@ -324,7 +324,7 @@ mod tests {
         };
         write("securityGroupName: before\n");
         let now = settings(&inputs, Some(&members)).unwrap();
-        // Both who follows it and who begins to write finds the half of a new one.
+        // Both a follower and a new leader find half of a new file.
         for is_followed in [true, false] {
             write("");
             let whole = async {

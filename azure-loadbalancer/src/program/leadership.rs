@@ -97,7 +97,7 @@ impl Leadership {
         !matches!(self.kind, Kind::Alone)
     }
 
-    /// Lets others write.
+    /// Gives up the leadership.
     pub(super) async fn release(&mut self) {
         match &mut self.kind {
             Kind::Alone => {}

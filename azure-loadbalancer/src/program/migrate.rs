@@ -17,7 +17,7 @@ fn unread(error: &ReconcileError) -> Failure {
     Failure::from_error(error)
 }
 
-/// Shows the stages. It is bad if something is in the way.
+/// Shows the stages. Fails if something prevents the migration.
 pub(super) async fn show(options: &Plan, wanted: &Wanted, azure: &Azure) -> Result<Found, Failure> {
     let executor = &azure.executor;
     let migration = executor

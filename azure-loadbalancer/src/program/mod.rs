@@ -39,7 +39,7 @@ enum Found {
 /// The exit code of [`Found::Pending`]; 2 is wrong usage.
 const PENDING: u8 = 3;
 
-/// Runs what the command line asks for; wrong usage ends with 2 before that.
+/// Runs the command of the command line. Wrong usage exits with 2 before that.
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
     let logging = Logging::new("warn", "info,azure_loadbalancer=debug");

@@ -9,7 +9,7 @@ use super::inputs::Wanted;
 use super::show;
 use super::target::Azure;
 
-/// Shows what belongs to no service. It is bad if there is something.
+/// Shows the resources that belong to no service. Fails if there are any.
 pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
     let mut wanted = Wanted::read(&options.inputs, None).await?;
     wanted.settings.config.orphans = OrphanPolicy::Report;

@@ -84,7 +84,7 @@ impl Addresses {
     }
 }
 
-/// Ways out: to Azure through the proxies of the environment, and directly to what no proxy reaches.
+/// The transports: to Azure through the proxies of the environment, and directly to local endpoints.
 struct Ways {
     out: ReqwestTransport,
     direct: ReqwestTransport,
@@ -171,7 +171,8 @@ fn tokens(
     })
 }
 
-/// The token in what `az account get-access-token` prints: a document, or the token alone with `--query accessToken -o tsv`.
+/// Returns the token in the output of `az account get-access-token`: a document, or the token alone with
+/// `--query accessToken -o tsv`.
 fn token_of(text: &str) -> String {
     let document: Option<serde_json::Value> = serde_json::from_str(text).ok();
     let token = document

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct ArmId(String);
 
 impl ArmId {
-    /// The id with this text; any text is accepted, as the resource manager is who judges it.
+    /// Creates an id from this text. Any text is accepted, since the resource manager validates it.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }

@@ -15,10 +15,10 @@ pub type LoadBalancer = Resource<LoadBalancerProperties>;
 /// An address of a load balancer.
 pub type FrontendIpConfiguration = Resource<FrontendProperties>;
 
-/// An inbound NAT rule or pool; only what it refers to is read here.
+/// An inbound NAT rule or pool. Only its references are read here.
 pub type InboundNat = Resource<InboundNatProperties>;
 
-/// A rule for outbound connections; only what it refers to is read here.
+/// A rule for outbound connections. Only its references are read here.
 pub type OutboundRule = Resource<OutboundRuleProperties>;
 
 /// The properties of a load balancer.
@@ -104,7 +104,7 @@ open_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InboundNatProperties {
-    /// The frontend whose port it takes.
+    /// The frontend whose port it uses.
     #[serde(
         rename = "frontendIPConfiguration",
         skip_serializing_if = "Option::is_none"
@@ -119,7 +119,7 @@ pub struct InboundNatProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OutboundRuleProperties {
-    /// The frontends whose addresses it takes.
+    /// The frontends whose addresses it uses.
     #[serde(
         rename = "frontendIPConfigurations",
         deserialize_with = "null_as_default"

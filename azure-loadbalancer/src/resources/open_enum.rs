@@ -1,7 +1,7 @@
-//! Enumerations that others may extend: a value that is not known here is kept as it is written.
+//! Extensible enumerations: an unknown value is kept as it is written.
 
-/// Defines an enumeration whose texts are compared ignoring case, as the resource manager does, with a variant for every other
-/// text.
+/// Defines an enumeration whose texts are compared ignoring case, as by the resource manager, with a variant
+/// for every other text.
 macro_rules! open_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*

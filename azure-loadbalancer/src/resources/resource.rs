@@ -68,7 +68,7 @@ impl<P: Default> Resource<P> {
 }
 
 impl<P> Resource<P> {
-    /// The value of a tag, whose key is compared ignoring case.
+    /// Returns the value of a tag, whose key is compared ignoring case.
     pub fn tag(&self, key: &str) -> Option<&str> {
         self.tags
             .iter()
@@ -158,8 +158,9 @@ open_enum! {
 }
 
 impl ProvisioningState {
-    /// Takes away a state of a write that has failed, so that what is to be written differs from what is there: the resource
-    /// manager mends such a resource when it is written once more, and refuses others that refer to it until then.
+    /// Clears the state of a failed write, so that the planned resource differs from the current one: the
+    /// resource manager repairs such a resource when it is written again, and rejects references to it until
+    /// then.
     pub(crate) fn clear_failed(state: &mut Option<Self>) {
         state.take_if(|state| matches!(state, Self::Failed | Self::Canceled));
     }

@@ -17,7 +17,7 @@ pub type SecurityRule = Resource<SecurityRuleProperties>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityGroupProperties {
-    /// The rules that somebody wrote.
+    /// The security rules, without the default ones.
     #[serde(deserialize_with = "null_as_default")]
     pub security_rules: Vec<SecurityRule>,
     /// The state of the last write.

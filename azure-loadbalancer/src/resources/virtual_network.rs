@@ -43,7 +43,7 @@ pub struct SubnetProperties {
 }
 
 impl SubnetProperties {
-    /// All ranges of the subnet, whichever way they are written.
+    /// Returns all ranges of the subnet, whether written as one value or as a list.
     pub fn ranges(&self) -> impl Iterator<Item = &str> {
         self.address_prefix
             .iter()

@@ -1,4 +1,4 @@
-//! Services: what is to be reachable through a load balancer, as plain data.
+//! Services to be reachable through a load balancer, as plain data.
 
 mod kubernetes;
 #[cfg(feature = "kube")]
@@ -72,10 +72,10 @@ impl<'de> Deserialize<'de> for ServiceKey {
     }
 }
 
-/// A service. It is read from the JSON that Kubernetes has for it (`kubectl get service -o json`); what is not of use here is
+/// A service. It is read from the JSON of Kubernetes (`kubectl get service -o json`); unused fields are
 /// ignored.
 ///
-/// Annotations are not looked at before a plan is made, so that a mistake in one service is that service's alone.
+/// Annotations are parsed only when a plan is made, so that a mistake affects only its own service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "kubernetes::ServiceDocument")]
 pub struct Service {
@@ -120,7 +120,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A load-balanced service without ports and without a UID of its own.
+    /// Creates a load-balanced service without ports and without its own UID.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             key: ServiceKey::new(namespace, name),
@@ -129,7 +129,7 @@ impl Service {
         }
     }
 
-    /// The UID that its names in a cluster are made of.
+    /// Returns the UID from which its names in a cluster are derived.
     pub fn uid_in(&self, cluster: &str) -> Cow<'_, str> {
         match self.uid.as_str() {
             "" => naming::uid_of(&self.key, cluster).into(),
@@ -166,7 +166,7 @@ impl Service {
 pub struct ServicePort {
     /// The name, if there are several ports.
     pub name: Option<String>,
-    /// `TCP` or `UDP`; others are refused when a plan is made.
+    /// `TCP` or `UDP`. A plan rejects any other protocol.
     pub protocol: String,
     /// The port of the load balancer.
     pub port: u16,

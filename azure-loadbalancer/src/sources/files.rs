@@ -15,7 +15,7 @@ use crate::text::{Documents, MAX_BYTES, Misread, read_value};
 
 /// The interval at which files are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// After how many looks in a row at always another text that is told.
+/// The number of consecutive reads with a different text each after which that is reported.
 const MOST_LOOKS: u32 = 10;
 
 /// A type that can be read from a document.
@@ -27,7 +27,7 @@ pub trait FromDocument: Sized + Send {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The first invalid part.
     fn from_document(document: &Value) -> Result<Self, Misread>;
 
     /// Returns a placeholder for a document that cannot be read, so that it is neither forgotten nor blocks
@@ -64,15 +64,17 @@ pub struct DocumentError {
     why: String,
 }
 
-/// Reads documents from a text of JSON or, with feature `yaml`, of YAML: a list (`kind: List` or `…List`, with `items`), an array of
-/// documents, or documents one behind the other, each of which may be a list. Documents of another kind are passed over, but a text
-/// that has no others is refused: it is another file than was meant, and nothing at all would be taken for what is wanted. So is a
-/// list without `kind`, which `kubectl` writes last: the text is cut off.
+/// Reads documents from a text of JSON or, with feature `yaml`, of YAML: a list (`kind: List` or `…List`,
+/// with `items`), an array of documents, or a series of documents, each of which may be a list. Documents of
+/// another kind are ignored. A text with no others is rejected, since it is the wrong file, and an empty
+/// result would remove everything. A list without `kind`, which `kubectl` writes last, is rejected too: the
+/// text is truncated.
 ///
 /// # Errors
 ///
-/// The text cannot be read, is empty, has only documents of other kinds, or a document of the wanted kind has no name. One that
-/// cannot be read otherwise is given with why ([`Service::unreadable`], [`Node::unreadable`]).
+/// The text is invalid or empty, has only documents of other kinds, or a document of this kind has no name. A
+/// document that is otherwise invalid is returned with the reason ([`Service::unreadable`],
+/// [`Node::unreadable`]).
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
     let whole = |why: String| DocumentError {
         place: "the whole text".to_owned(),
@@ -121,7 +123,7 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
 /// The items of a document.
 struct Items<'d> {
     all: &'d [Value],
-    /// The kind of those that say none: items of a typed list have no kind of their own.
+    /// The kind of items without one: items of a typed list have no kind of their own.
     kind: &'d str,
     /// The key of the list.
     below: Option<&'static str>,
@@ -184,7 +186,7 @@ impl Place<'_> {
         if let Some(line) = self.documents.line_of(self.index, &path) {
             why = format!("{why} (line {line})");
         }
-        // What cannot be read keeps what it has, and is in nobody's way.
+        // A service or node that cannot be read keeps its resources, and does not block others.
         T::unreadable(item, &why).ok_or_else(|| {
             let name = item["metadata"]["name"]
                 .as_str()
@@ -199,9 +201,9 @@ impl Place<'_> {
     }
 }
 
-/// A file of services or nodes that is read again when it changes. It is looked at every second, so it may be replaced, and it
-/// may be on a network. A text is believed when two looks in a row have read the same: one that is being written may be valid, with
-/// fewer items. One that is never the same twice is told as an error.
+/// A file of services or nodes that is read again when it changes. It is read every second, so it may be
+/// replaced, and may be on a network drive. A text is accepted after two equal reads in a row, since a partly
+/// written one may be valid, with fewer items. A text that keeps changing is reported as an error.
 #[derive(Debug)]
 pub struct FileSource<T> {
     path: PathBuf,
@@ -278,7 +280,7 @@ impl<T: FromDocument> Source<T> for FileSource<T> {
             match text.map_err(|error| self.error(error))? {
                 Err(_) if self.is_told => self.unconfirmed = None,
                 Err(error) => {
-                    // Once; a file that is away for a while is no news.
+                    // Reported once; a file that is missing for a while is no change.
                     self.is_told = true;
                     self.unconfirmed = None;
                     return Err(self.error(error));
@@ -362,7 +364,7 @@ mod tests {
         ] {
             assert_eq!(names(&read_documents(&text).unwrap()), ["web"], "{text}");
         }
-        // A typed list says its kind once.
+        // A typed list has its kind once.
         for text in ["[]", r#"{"kind":"List","items":[]}"#] {
             assert!(
                 read_documents::<Service>(text).unwrap().is_empty(),
@@ -482,7 +484,7 @@ mod tests {
         assert_eq!(names(&source.next().await.unwrap()), ["b"]);
     }
 
-    /// Documents, one behind the other: whatever is cut off between two of them is valid.
+    /// Returns a series of documents: a cut between two of them is valid.
     fn text_of(names: &[&str]) -> String {
         let documents = names
             .iter()
@@ -509,7 +511,7 @@ mod tests {
                 () = writer => {}
             }
         }
-        // What is back before it was believed is no news.
+        // A text that returns before the new one was accepted is no change.
         write(&["a"]);
         let back = async {
             sleep(INTERVAL * 3 / 2).await;

@@ -15,7 +15,7 @@ pub(super) fn node_now(document: NodeDocument) -> Node {
     let not_ready_for = match since {
         // A clock that is behind the cluster's sees a node that has just changed.
         Some(Some(then)) => now.saturating_sub(Duration::from_secs(then)),
-        // Nobody knows since when: long ago.
+        // The time is unknown, so it is taken for long ago.
         Some(None) => Duration::MAX,
         None => Duration::ZERO,
     };
@@ -55,7 +55,7 @@ fn seconds_since_epoch(text: &str) -> Option<u64> {
 #[cfg(feature = "kube")]
 pub(super) fn text_of_seconds(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March, so that the leap day is the last one; 400 of them have so many days.
+    // Years that begin in March, so that the leap day is the last one; 146,097 days in 400 of them.
     let day = days + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -45,7 +45,7 @@ impl TokenCache {
         }
     }
 
-    /// The value of `Authorization`. Those who come while the source is asked wait for the same token.
+    /// Returns the value of `Authorization`. Concurrent callers wait for the same token.
     pub(in crate::arm) async fn header(&self) -> Result<HeaderValue, TokenError> {
         let mut state = self.state.lock().await;
         let now = Instant::now();
@@ -90,7 +90,7 @@ impl TokenCache {
         }
     }
 
-    /// Forgets a token that was refused.
+    /// Forgets a rejected token.
     pub(in crate::arm) async fn forget(&self, header: &HeaderValue) {
         let mut state = self.state.lock().await;
         // Another call may have got a new one meanwhile.
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives `t1`, `t2`, …, each for an hour, and fails while it is told to.
+    /// A source that gives `t1`, `t2`, …, each for an hour, and fails while `fails` is set.
     #[derive(Default)]
     struct Counting {
         given: AtomicU32,
@@ -199,7 +199,7 @@ mod tests {
             assert!(error.contains("no token within"), "{error}");
         }
         assert_eq!(began.elapsed(), PATIENCE);
-        // After a while it is asked anew.
+        // After a while the source is called again.
         advance(SHARED).await;
         cache.header().await.unwrap_err();
         assert_eq!(began.elapsed(), PATIENCE * 2 + SHARED);

@@ -1,4 +1,4 @@
-//! An application that shows a secret, or a token of its own platform.
+//! The credentials of an application: a secret, or a token of its own platform.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,8 @@ impl ClientCredentials {
         )
     }
 
-    /// An application with a token of its platform in a file, which is read anew each time (workload identity).
+    /// Creates the credentials of an application with a platform token in a file, which is read each time
+    /// (workload identity).
     pub fn with_token_file(
         transport: impl Transport + 'static,
         tenant: impl Into<String>,

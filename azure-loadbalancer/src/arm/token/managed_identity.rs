@@ -79,7 +79,7 @@ impl TokenSource for ManagedIdentity {
             url.query_pairs_mut().append_pair("client_id", client);
         }
         let request = Request::get(url.as_str())
-            // It keeps those away who can only make a machine fetch an address.
+            // The header keeps out attackers who can only make a machine fetch a URL.
             .header("Metadata", "true")
             .body(Bytes::new())
             .map_err(|error| {

@@ -38,7 +38,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     Ok(())
 }
 
-/// Says of each IP configuration whether it is the primary one: the first, unless another is.
+/// Marks the primary IP configuration: the first, unless another is marked.
 fn choose_primary(configurations: &mut [Value]) {
     let is_primary = |one: &Value| one["properties"]["primary"] == true;
     let chosen = configurations.iter().position(is_primary).unwrap_or(0);
@@ -52,7 +52,7 @@ fn choose_primary(configurations: &mut [Value]) {
     }
 }
 
-/// Gives an IP configuration its address: the one it asks for, the one it had, or a free one.
+/// Assigns an IP configuration its address: the requested one, the former one, or a free one.
 fn allocate(
     context: &Context<'_>,
     name: &str,

@@ -30,13 +30,13 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The id of what is written.
+    /// Returns the id of the written resource.
     pub(super) fn id(&self) -> String {
         self.place.id()
     }
 }
 
-/// Checks what a client wrote, and completes it with defaults and with what is allocated at once.
+/// Validates a written resource, and adds defaults and immediately allocated values.
 pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, Refusal> {
     for key in ["id", "name", "type", "etag"] {
         body.remove(key);
@@ -151,7 +151,7 @@ fn references_to(ids: &[String]) -> Value {
     ids.iter().map(|id| json!({ "id": id })).collect()
 }
 
-/// The sku that was asked for, else the one it had, else the usual one; it cannot be changed.
+/// Sets the SKU: the requested one, else the former one, else the default. It cannot be changed.
 fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Result<(), Refusal> {
     let before = context
         .previous

@@ -47,7 +47,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     properties
         .entry("idleTimeoutInMinutes")
         .or_insert_with(|| json!(4));
-    // The address is Azure's to give; what it gave once it gives again.
+    // Azure assigns the address, and keeps an assigned one.
     properties.remove("ipAddress");
     if let Some(previous) = context.previous
         && let Some(address) = previous.body["properties"]["ipAddress"].as_str()
@@ -128,7 +128,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     let properties = &mut body["properties"];
     match references.to(&resource.place.key()).first() {
         Some(id) => properties["ipConfiguration"] = json!({ "id": id }),
-        // One that is dynamic has an address only while somebody uses it.
+        // A dynamic address is assigned only while it is used.
         None if properties["publicIPAllocationMethod"] == "Dynamic" => {
             if let Some(properties) = properties.as_object_mut() {
                 properties.remove("ipAddress");

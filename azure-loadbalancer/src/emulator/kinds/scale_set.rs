@@ -1,4 +1,4 @@
-//! Virtual machine scale sets: a model, and instances that follow it when they are told to.
+//! Virtual machine scale sets: a model, and instances that are upgraded on request.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
             check_pools(context, properties)?;
         }
     }
-    // Those that run keep what they have until they are upgraded; new ones get the model.
+    // Running instances keep their state until they are upgraded; new ones get the model.
     let mut kept = context.previous.map(instances).unwrap_or_default().to_vec();
     kept.truncate(usize::try_from(capacity).unwrap_or(usize::MAX));
     for id in u64::try_from(kept.len()).unwrap_or(u64::MAX)..capacity {

@@ -13,7 +13,8 @@ use crate::emulator::store::Resource;
 
 /// Rules in a group.
 const MAX_RULES: usize = 1_000;
-/// Source prefixes, destination prefixes, source ports and destination ports in a group: of each so many.
+/// The maximum number of source prefixes, destination prefixes, source ports and destination ports in a
+/// group, for each kind.
 const MAX_VALUES: usize = 4_000;
 
 pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {

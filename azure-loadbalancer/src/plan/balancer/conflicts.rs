@@ -1,4 +1,4 @@
-//! Ports that two cannot have at once, found before the resource manager refuses the whole load balancer.
+//! Conflicts of ports, found before the resource manager rejects the whole load balancer.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -96,7 +96,7 @@ impl Taken {
         }
     }
 
-    /// Inbound NAT stays whatever the services are.
+    /// Adds the ports of inbound NAT, which stay whatever the services request.
     fn add_inbound_nat(&mut self, balancer: &str, nat: &InboundNat) {
         let properties = &nat.properties;
         let Some(frontend) = name(properties.frontend_ip_configuration.as_ref()) else {
@@ -143,7 +143,7 @@ pub(in crate::plan) fn find(
             taken.add_inbound_nat(&balancer.name, nat);
         }
     }
-    // Who has rules already keeps its ports; of the others, the first by name gets them.
+    // Services with rules keep their ports. Among the others, the first by name gets them.
     let mut order: Vec<_> = placement.iter().collect();
     order.sort_by_key(|(index, _)| (!has_rules.contains_key(index), **index));
     let mut failures = Vec::new();
@@ -172,7 +172,7 @@ pub(in crate::plan) fn find(
     failures
 }
 
-/// The rules of a load balancer that are not about to change; which services have others is counted.
+/// Returns the rules of a load balancer that do not change, and counts the others by service.
 fn staying<'b>(
     world: &World<'_>,
     balancer: &'b LoadBalancer,
@@ -222,7 +222,7 @@ pub(super) fn slots_of_rule(balancer: &str, rule: &LoadBalancingRule) -> Vec<Slo
     slots
 }
 
-/// The ports that a service asks for.
+/// Returns the ports that a service requests.
 pub(super) fn slots_of_service(placed: &Placed, intent: &Intent) -> Vec<Slot> {
     let balancer = placed.balancer.to_ascii_lowercase();
     let frontend = placed.target.frontend.to_ascii_lowercase();

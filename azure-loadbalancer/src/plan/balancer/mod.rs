@@ -199,10 +199,10 @@ fn new(world: &World<'_>, name: &str, id: &ArmId) -> LoadBalancer {
 }
 
 impl Draft<'_> {
-    /// Notes that something of a service, or of nobody, becomes different.
+    /// Records the change of a service's part, or of an orphan.
     fn touch(&mut self, service: Option<&ServiceKey>, what: &'static str) {
         let entry = self.touched.entry(service.cloned());
-        // The first that is noted is the frontend's, which says most.
+        // The first recorded change is that of the frontend, which is the most informative.
         entry.or_insert(what);
     }
 }

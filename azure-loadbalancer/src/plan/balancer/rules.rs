@@ -14,7 +14,7 @@ use crate::service::ServiceKey;
 /// The idle timeout of a rule that names none.
 const DEFAULT_IDLE_TIMEOUT: u32 = 4;
 
-/// A rule that a service asks for.
+/// A rule that a service requests.
 struct Desired<'w> {
     name: String,
     subject: &'w Subject<'w>,
@@ -105,7 +105,7 @@ pub(super) fn apply(
                 .is_some_and(|placed| placed.later.is_some()),
             Some(Fate::Goes) | None => false,
         };
-        // Nor does it linger in the way of somebody who asks for its port.
+        // A rule whose port another service requests is removed in any case.
         let slots = conflicts::slots_of_rule(&draft.resource.name, rule);
         let stays = stays && !slots.iter().any(|slot| asked_for_ports.contains(slot));
         if !stays {
@@ -139,7 +139,8 @@ pub(super) fn name(
     )
 }
 
-/// Makes a rule what is asked for. What is equal, written in another way or left to the default, stays as it is written.
+/// Updates a rule to match the request. Equal values, written differently or left to the default, stay as
+/// they are written.
 fn update(
     world: &World<'_>,
     balancer: &crate::resources::ArmId,
@@ -213,7 +214,7 @@ fn update(
     }
 }
 
-/// Writes a value unless it is there, or is what absence means.
+/// Writes a value unless it is already set, or is the default.
 pub(super) fn set<T: PartialEq>(slot: &mut Option<T>, value: T, absent: Option<&T>) {
     if slot.as_ref().or(absent) != Some(&value) {
         *slot = Some(value);

@@ -1,4 +1,4 @@
-//! The security rules that services ask for.
+//! The security rules that services request.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,7 +16,7 @@ use crate::resources::{Access, NetworkSecurityGroup, SecurityProtocol};
 const MAXIMUM_RULES: usize = 1_000;
 const MAXIMUM_PREFIXES: usize = 4_000;
 
-/// A rule that services ask for.
+/// A security rule that services request.
 #[derive(Clone, Debug)]
 pub(super) struct DesiredRule {
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) struct DesiredRule {
     pub(super) services: Vec<SubjectIndex>,
 }
 
-/// All rules that services ask for, in the order in which they get priorities.
+/// All rules that services request, in the order in which they get priorities.
 #[derive(Debug, Default)]
 pub(super) struct Desired {
     rules: Vec<Option<DesiredRule>>,
@@ -79,7 +79,7 @@ impl Desired {
         let mut counts = Counts::of_others(world, known, current);
         let mut desired = Self::default();
         let mut failures = Failures::new();
-        // Who has rules already keeps them; of the others, the first by name get what is left.
+        // Services with rules keep them. Among the others, the first by name get the rest.
         for (_, rules) in settled {
             counts.add(desired.growth(&rules));
             desired.insert(rules);
@@ -325,7 +325,7 @@ fn aggregated(
 /// Returns the addresses of the members of pools, to which packets without a floating address are sent. Other
 /// addresses are not opened, since they would no longer be known as the cluster's once their node has left.
 pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
-    // Who stays a member because it cannot be read, or because a change of it was refused, is reached as before.
+    // Members that stay because they cannot be read, or because their change was rejected, remain reachable.
     let kept = world.kept_members();
     let held = &world.request.held_members;
     let is_member = |lower: &str| {

@@ -212,7 +212,7 @@ fn reconcile(
             );
             continue;
         };
-        // The place of a rule whose address is not known yet is kept free for it.
+        // The priority of a rule whose address is not known yet is reserved.
         if asked_for.destinations.is_empty() {
             continue;
         }
@@ -229,7 +229,8 @@ fn reconcile(
     failures
 }
 
-/// Makes a rule that several services use what they ask for together; whether anything of it is left.
+/// Updates a shared rule to match the combined requests of its services. Returns true if anything of it is
+/// left.
 fn merge(
     world: &World<'_>,
     draft: &mut SecurityDraft<'_>,

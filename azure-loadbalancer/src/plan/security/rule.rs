@@ -1,4 +1,4 @@
-//! Single security rules: whose they are, and whether they say what is asked for.
+//! Single security rules: their owners, and their comparison with requests.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(super) fn new(desired: &DesiredRule, priority: u16) -> SecurityRule {
     rule
 }
 
-/// Makes a rule what is asked for, but for its priority; whether anything had to be changed.
+/// Updates a rule except for its priority. Returns true if it changed.
 pub(super) fn update(
     rule: &mut SecurityRule,
     desired: &DesiredRule,

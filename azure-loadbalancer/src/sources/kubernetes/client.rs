@@ -35,7 +35,7 @@ const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 #[cfg(feature = "reqwest")]
 const CA_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
-/// A client of a Kubernetes API server, over a `tower` service whose answers have bodies that come bit by bit.
+/// A client of a Kubernetes API server, over a `tower` service with streamed response bodies.
 #[derive(Clone)]
 pub struct KubernetesClient<S> {
     service: S,
@@ -75,7 +75,7 @@ pub enum KubernetesError {
         /// The message of the API server.
         message: String,
     },
-    /// The answer is not what the API server answers.
+    /// The response has an unexpected form.
     #[error("{call}: {why}")]
     Malformed {
         /// The call.
@@ -191,12 +191,12 @@ where
         StatusWriter::new(self.clone())
     }
 
-    /// Writes where a service is reached into its status: its addresses. A name in the DNS is left out, as Kubernetes' own provider
-    /// does, since who finds both makes records for both.
+    /// Writes the addresses of a service into its status. A DNS name is omitted, as by Kubernetes' own
+    /// provider, since consumers that find both would create records for both.
     ///
     /// # Errors
     ///
-    /// There is no answer, or it is an error. A service that is gone needs no status.
+    /// The API server does not respond, or responds with an error. A deleted service is no error.
     pub async fn write_status(
         &self,
         service: &ServiceKey,
@@ -231,11 +231,11 @@ where
         }
     }
 
-    /// Puts Kubernetes' finalizer for load balancers on a service, or takes it off. Others on it stay.
+    /// Adds Kubernetes' finalizer for load balancers to a service, or removes it. Other finalizers stay.
     ///
     /// # Errors
     ///
-    /// There is no answer, or it is an error. A service that is gone needs none.
+    /// The API server does not respond, or responds with an error. A deleted service is no error.
     pub async fn write_finalizer(
         &self,
         service: &ServiceKey,
@@ -243,7 +243,7 @@ where
     ) -> Result<(), KubernetesError> {
         let ServiceKey { namespace, name } = service;
         let path = ["api", "v1", "namespaces", namespace, "services", name];
-        // Lists of finalizers are merged by a patch of this kind, whatever others write meanwhile.
+        // A patch of this kind merges lists of finalizers, whatever others write meanwhile.
         let field = match is_there {
             true => "finalizers",
             false => "$deleteFromPrimitiveList/finalizers",

@@ -1,7 +1,8 @@
-//! A lease of Kubernetes (`coordination.k8s.io/v1`), by which one of several programs writes and the others stand by.
+//! A lease of Kubernetes (`coordination.k8s.io/v1`), which lets one of several programs write while the
+//! others stand by.
 //!
-//! The rules are those of client-go's `leaderelection`. Clocks of different machines are never compared: another one's lease is over
-//! when this program has seen it unchanged for as long as it says.
+//! The rules are those of client-go's `leaderelection`. Clocks of different machines are never compared:
+//! another program's lease has expired when this program has seen it unchanged for the lease's duration.
 
 use std::error::Error;
 use std::fmt;
@@ -32,7 +33,8 @@ pub struct LeaseOptions {
     pub name: String,
     /// The name of this program, which no other one has. Default: 32 random digits.
     pub identity: String,
-    /// The time that others wait after the last renewal that they have seen, in whole seconds. Default: 15 s.
+    /// The time that other programs wait after the last renewal they have seen, in whole seconds. Default: 15
+    /// s.
     pub duration: Duration,
     /// The time after the last renewal at which the holder gives up by itself; shorter than the duration. Default: 10 s.
     pub renew_deadline: Duration,
@@ -120,7 +122,8 @@ impl Observed {
     }
 }
 
-/// A lease that this program holds or waits for. When it is dropped, the others wait until it is over; see [`Self::release`].
+/// A lease that this program holds or waits for. If it is dropped, the others wait until it has expired; see
+/// [`Self::release`].
 pub struct Lease<S> {
     client: KubernetesClient<S>,
     options: LeaseOptions,
@@ -172,12 +175,13 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Waits until this program holds the lease. `standing_by` is told who holds it, each time that somebody else does.
+    /// Waits until this program holds the lease. `standing_by` is called with the holder, each time that
+    /// another program takes it.
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped at any time. A lease that was being taken then is held without being renewed, and is over after its
-    /// duration.
+    /// May be dropped at any time. A lease that is just being taken is then held without renewal, and expires
+    /// after its duration.
     pub async fn acquire(&mut self, mut standing_by: impl FnMut(&str) + Send) {
         let mut told_holder = None;
         let mut told_error = None;
@@ -206,16 +210,17 @@ where
                     }
                 }
             }
-            // Programs that began together do not ask together for ever.
+            // The jitter separates programs that began together.
             sleep(self.options.retry.mul_f64(1.0 + fastrand::f64())).await;
         }
     }
 
-    /// Renews the lease that [`acquire`](Self::acquire) got, and returns when it is lost. Whoever writes must stop at once then.
+    /// Renews the lease that [`acquire`](Self::acquire) took, and returns when it is lost. The program must
+    /// then stop writing at once.
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped at any time; call it again soon, or [`release`](Self::release).
+    /// May be dropped at any time. Call it again soon, or [`release`](Self::release).
     pub async fn keep(&mut self) -> LeaseLost {
         let mut why = "no renewal was tried".to_owned();
         loop {
@@ -224,8 +229,9 @@ where
             let deadline = renewed + self.options.renew_deadline;
             sleep_until(deadline.min(Instant::now() + self.options.retry)).await;
             let began = Instant::now();
-            // A program that was held up comes here late, and others may lead since. The time that a machine sleeps is not in this
-            // clock on Linux: there the first renewal afterwards finds who has taken the lease.
+            // A delayed program comes here late, and another one may lead since. On Linux this clock does not
+            // count the time that a machine sleeps: then the first renewal finds that another one has taken
+            // the lease.
             if began >= deadline {
                 return LeaseLost::NotRenewed { why };
             }
@@ -295,7 +301,7 @@ where
 
     /// Takes or renews the lease, if that may be.
     async fn attempt(&mut self) -> Result<Attempt, KubernetesError> {
-        // No attempt uses up the time of all others.
+        // No single attempt may use up the time of all others.
         let patience = self.options.renew_deadline / 2;
         match timeout(patience, self.attempt_once()).await {
             Ok(attempt) => attempt,
@@ -307,7 +313,7 @@ where
 
     async fn attempt_once(&mut self) -> Result<Attempt, KubernetesError> {
         let own = self.options.duration;
-        // Whoever holds it need not read it first; somebody else's write shows by the version.
+        // The holder need not read it first: a write by another program shows in the version.
         if let Some(observed) = &self.observed
             && self.is_ours()
             && observed.is_valid(own)
@@ -332,7 +338,7 @@ where
             .as_ref()
             .is_some_and(|observed| observed.document["spec"] == found["spec"]);
         match (&mut self.observed, is_same) {
-            // Others may write labels; only what holders write tells that one is alive.
+            // Others may write labels. Only the fields that holders write prove that one is alive.
             (Some(observed), true) => observed.document = found,
             (observed, _) => {
                 let at = Instant::now();
@@ -377,7 +383,7 @@ where
         Attempt::Ours
     }
 
-    /// The lease as this program holds it, after what was there before.
+    /// Returns the lease as held by this program, based on the document before.
     fn next(&self, before: Option<&Value>) -> Value {
         let options = &self.options;
         let now = now();
@@ -426,7 +432,7 @@ where
     }
 }
 
-/// True if somebody else has written, or deleted, it meanwhile.
+/// Returns true if another program has written or deleted the lease meanwhile.
 fn is_overtaken(error: &KubernetesError) -> bool {
     let statuses = [StatusCode::CONFLICT, StatusCode::NOT_FOUND];
     matches!(error, KubernetesError::Refused { status, .. } if statuses.contains(status))

@@ -1,4 +1,5 @@
-//! Listed once, watched from there, and listed anew when the API server has forgotten since when.
+//! The watch of a list: listed once, then watched, and listed again when the API server no longer knows the
+//! version.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -36,7 +37,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub struct WatchOptions {
     /// The duration of one watch. The next continues where it ended. Default: 290 s.
     pub watch: Duration,
-    /// After which time everything is listed anew all the same. Default: 1 h.
+    /// The time after which everything is listed again in any case. Default: 1 h.
     pub resync: Duration,
     /// The wait after a failure, which doubles with each until 30 s. Default: 1 s.
     pub first_wait: Duration,
@@ -92,7 +93,7 @@ struct Listing {
 
 /// The result of a step.
 enum Turn {
-    /// The state is another one, or is to be looked at again.
+    /// The state has changed, or is due to be read again.
     Changed,
     /// The state is unchanged, as far as known.
     Same,
@@ -157,7 +158,8 @@ where
             // An empty list may be `null` in Go.
             for item in items.as_array().into_iter().flatten() {
                 let key = key(item).ok_or_else(|| malformed("an object has no name"))?;
-                // One that cannot be read is no reason to take down what it has: the last state stays in force.
+                // An object that cannot be read is no reason to remove its resources: the last state stays in
+                // force.
                 object::<T>(item).map_err(|error| malformed(&format!("{key}: {error}")))?;
                 listing.documents.insert(key, item.clone());
             }
@@ -185,7 +187,7 @@ where
         }
     }
 
-    /// The first list is news even if nothing is in it.
+    /// Returns true after the first list, which is a change even if it is empty.
     fn listed_before(&self) -> bool {
         self.recheck.is_some()
     }
@@ -199,7 +201,7 @@ where
             ("timeoutSeconds", &seconds),
         ]);
         let (call, body) = self.client.get(url).await?;
-        // A connection that hangs says nothing; half as long again is patience enough.
+        // A hung connection stays silent. Half the time more is patience enough.
         let ends = Instant::now() + self.options.watch.mul_f64(1.5);
         self.stream = Some(Stream {
             call,
@@ -249,12 +251,13 @@ where
                         source: error.into(),
                     });
                 }
-                // It ends by itself after a while, and the next one goes on from there.
+                // The watch ends by itself after a while, and the next one continues from there.
                 Ok(None) | Err(_) => {
                     if stream.has_spoken || stream.opened.elapsed() >= SHORTEST_WATCH {
                         self.failures = 0;
                     } else {
-                        // Who ends watches at once would be asked as fast as the network goes.
+                        // A server that ends watches at once would otherwise be polled as fast as the network
+                        // allows.
                         self.pause();
                     }
                     self.stream = None;
@@ -285,7 +288,7 @@ where
         });
         let state = read.collect::<Result<Vec<T>, _>>()?;
         let depends_on_time = !state.iter().all(T::is_settled);
-        // Far away is never; it also says that there was a first list.
+        // A time far away stands for never, and records that there was a first list.
         let wait = if depends_on_time {
             RECHECK
         } else {
@@ -295,7 +298,7 @@ where
         Ok(state)
     }
 
-    /// After a failure: what is to be done, and when.
+    /// Decides on the next step after a failure, and its time.
     fn recover(&mut self, error: &KubernetesError) -> bool {
         self.stream = None;
         self.listing = None;
@@ -340,7 +343,8 @@ where
                 self.retry_at = None;
             }
             let turned = match self.recheck {
-                // What was read of the stream is kept when the time comes first. A list is not cut off: it may take longer.
+                // The bytes read from the stream are kept when the time comes first. A list is not cut off,
+                // since it may take longer.
                 Some(at) if self.stream.is_some() => timeout_at(at, self.turn())
                     .await
                     .unwrap_or(Ok(Turn::Changed)),

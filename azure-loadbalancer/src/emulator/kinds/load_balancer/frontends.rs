@@ -22,7 +22,7 @@ fn maximum(body: &Value) -> usize {
     }
 }
 
-/// Checks that each frontend has one source of its address, that it is there, and that nobody else has it.
+/// Checks that each frontend has one source of its address, that it exists, and that it is not in use.
 pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
     let (count, maximum) = (children(body, FRONTENDS).len(), maximum(body));
     if count > maximum {
@@ -60,7 +60,7 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
                     return Err(Refusal::dangling(subnet, &context.id()));
                 }
             }
-            // A prefix is somebody else's frontend, which stays as it is.
+            // A prefix is another owner's frontend, which stays as it is.
             (None, None) if id_of(&properties["publicIPPrefix"]).is_some() => {
                 public = Some(name(frontend));
             }
@@ -141,7 +141,7 @@ pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result
     let frontends = properties.get_mut(FRONTENDS).and_then(Value::as_array_mut);
     let mut taken: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut frontends: Vec<&mut Value> = frontends.into_iter().flatten().collect();
-    // Addresses that are asked for are given before those that are free to choose.
+    // Requested addresses are assigned before arbitrary ones.
     frontends.sort_by_key(|frontend| {
         let wants = previous_address(context, frontend).is_some();
         (

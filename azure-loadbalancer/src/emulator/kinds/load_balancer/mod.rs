@@ -18,7 +18,7 @@ const POOLS: &str = "backendAddressPools";
 const RULES: &str = "loadBalancingRules";
 const PROBES: &str = "probes";
 
-/// All lists of children, and what of each the server sets.
+/// The lists of children, each with the fields that the server sets.
 const CHILDREN: [(&str, &[&str]); 7] = [
     (
         FRONTENDS,

@@ -10,7 +10,7 @@ use super::POOLS;
 use crate::emulator::json::{Object, id_of, key, name};
 use crate::emulator::refusal::Refusal;
 
-/// The code of the refusal is made up; that there is one is not.
+/// The code of the rejection. Azure rejects this as well, but the code is invented.
 pub(in crate::emulator) const MIXED: &str = "BackendAddressPoolMixesAddressesAndInterfaces";
 
 const ADDRESSES: &str = "loadBalancerBackendAddresses";
@@ -52,7 +52,7 @@ pub(in crate::emulator) fn has_addresses(pool: &Value) -> bool {
         .is_some_and(|members| !members.is_empty())
 }
 
-/// Checks the addresses of a pool that is made of addresses.
+/// Checks the addresses of a pool of addresses.
 pub(super) fn check(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> {
     let properties = &pool["properties"];
     let addresses = properties["loadBalancerBackendAddresses"].as_array();
