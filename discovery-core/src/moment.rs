@@ -35,7 +35,7 @@ impl Moment {
         self.age_when_seen.saturating_add(self.seen.elapsed())
     }
 
-    /// The moment by the wall clock's current setting. For display only. For display only.
+    /// The moment by the wall clock's current setting. For display only.
     pub fn wall_clock(&self) -> SystemTime {
         SystemTime::now()
             .checked_sub(self.age())

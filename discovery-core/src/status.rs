@@ -80,11 +80,9 @@ pub enum SourceState {
     Live,
     /// Polled in part: some calls fail, and older data stands in for theirs.
     Partial,
-    /// Failing. The last known configuration serves, if there is one. What it last answered serves, if
-    /// anything.
+    /// Failing. The last known configuration serves, if there is one.
     Failing,
-    /// Stopped, no longer polled. The last known configuration serves, if there is one. What it last
-    /// answered serves, if anything.
+    /// Stopped, no longer polled. The last known configuration serves, if there is one.
     Stopped,
 }
 
@@ -146,7 +144,7 @@ pub struct QuarantinedService {
     /// The time at which the destinations that serve were last confirmed. They follow the source while the
     /// rules stay, unless the source cannot provide them.
     pub destinations: Option<Moment>,
-    /// The reasons. Pointers begin at the service. Pointers begin at the service.
+    /// The reasons. Pointers begin at the service.
     pub problems: Problems,
 }
 

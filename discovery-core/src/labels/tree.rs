@@ -51,8 +51,7 @@ pub struct LabelTree<'a> {
 pub(super) struct Node<'a> {
     /// The label that ends here.
     pub(super) leaf: Option<Leaf<'a>>,
-    /// The children with a name, in the order of the labels. Keys are folded if case is ignored. Keys are
-    /// folded if case is ignored.
+    /// The children with a name, in the order of the labels. Keys are folded if case is ignored.
     pub(super) named: IndexMap<String, (&'a str, Self)>,
     /// The children with a position, in numeric order.
     pub(super) indexed: BTreeMap<u32, Self>,
@@ -262,8 +261,7 @@ fn problem(severity: Severity, pointer: String, code: &'static str, message: Str
 }
 
 impl<'a> Node<'a> {
-    /// Returns true if there are keys below. A place that has only a value cannot be descended into. A
-    /// place that has a value only is nothing that could be walked into.
+    /// Returns true if there are keys below. A place that has only a value cannot be descended into.
     pub(super) fn has_children(&self) -> bool {
         !self.named.is_empty() || !self.indexed.is_empty()
     }

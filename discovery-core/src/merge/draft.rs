@@ -158,7 +158,6 @@ impl Worker {
     }
 
     /// Returns the problems that the validators report. They are called once for the same configuration.
-    /// They are asked about the same configuration once.
     async fn validate(&mut self, combined: &Combined) -> Verdict {
         let mut verdict = Verdict {
             problems: Problems::new(),

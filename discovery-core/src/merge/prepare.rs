@@ -26,8 +26,7 @@ pub(super) struct Preparation {
 pub(super) struct Prepared {
     /// The provider's configuration that it was made from.
     pub(super) revision: Revision,
-    /// The usable rest of the configuration. Compiles without an error, unless it is rejected. Compiles
-    /// without an error, unless it is refused.
+    /// The usable rest of the configuration. Compiles without an error, unless it is rejected.
     pub(super) config: Arc<ProxyConfig>,
     /// Errors: of what was left out, or of the whole if it is refused.
     pub(super) problems: Problems,

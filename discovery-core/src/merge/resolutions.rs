@@ -38,7 +38,7 @@ pub(super) struct Resolutions {
 struct Resolution {
     input: Arc<Destinations>,
     question: u64,
-    /// The last result. An error leaves it unchanged. An error leaves it as it was.
+    /// The last result. An error leaves it unchanged.
     output: Option<Resolved>,
     error: Option<Problem>,
     failures: u32,

@@ -14,8 +14,7 @@ use crate::status::ProviderStatus;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergedState {
-    /// The snapshot that serves. Empty until the first provider has a configuration. Empty until the first
-    /// provider has a configuration.
+    /// The snapshot that serves. Empty until the first provider has a configuration.
     pub snapshot: Arc<Snapshot>,
     /// Since when it serves.
     pub since: Moment,
@@ -110,8 +109,7 @@ pub(super) struct Contribution {
 pub struct SourcedProblem {
     /// Name of the provider. `None` if the problem belongs to no provider.
     pub provider: Option<Arc<str>>,
-    /// The problem. Routes and clusters are named as they are in the merged configuration. Routes and
-    /// clusters are named as they are in the merged configuration.
+    /// The problem. Routes and clusters are named as they are in the merged configuration.
     #[serde(flatten)]
     pub problem: Problem,
 }

@@ -12,8 +12,7 @@ use crate::discovery::Labels;
 use crate::moment::Moment;
 use crate::runner::{Good, KeptService};
 
-/// The beginning of the first line. The number is the version of the format. The number is the version of
-/// the format.
+/// The beginning of the first line. The number is the version of the format.
 const MAGIC: &str = "discovery-last-good 1";
 
 /// The longest first line: magic, length and checksum, with room to spare.

@@ -99,7 +99,7 @@ pub struct Resolved {
     /// The destinations that serve.
     pub destinations: Destinations,
     /// Problems of destinations that could not be resolved. Pointers begin at the cluster:
-    /// `/Destinations/d1`. Pointers begin at the cluster: `/Destinations/d1`.
+    /// `/Destinations/d1`.
     pub problems: Problems,
     /// The time until the next resolution, at least 1 s. `None` to resolve again only if the cluster's
     /// destinations change.

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use proxy_model::ClusterId;
 
-/// The last known addresses of host names. Holds only the names of the configuration. Holds the names of
-/// the configuration, and no others.
+/// The last known addresses of host names. Holds only the names of the configuration.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: HashMap<Arc<str>, Name>,

@@ -14,8 +14,7 @@ use super::token::BearerToken;
 use super::{Client, Shared};
 use crate::calls::{CallError, CallErrorKind};
 
-/// The tokens that a cluster accepts, by its own metadata. Texts that it leaves out are empty. Empty texts
-/// were not said.
+/// The tokens that a cluster accepts, by its own metadata. Texts that it leaves out are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

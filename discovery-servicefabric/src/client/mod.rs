@@ -102,8 +102,7 @@ struct Shared {
     endpoints: Endpoints,
     options: ClientOptions,
     tokens: Option<Arc<dyn TokenSource>>,
-    /// True if the gateway expects kinds of services as numbers. Detected from its responses. Learnt from
-    /// its answers.
+    /// True if the gateway expects kinds of services as numbers. Detected from its responses.
     kinds_as_numbers: AtomicBool,
     aad: AadMemory,
 }

@@ -86,8 +86,7 @@ impl ReqwestTransport {
         Self::for_endpoints(options, true)
     }
 
-    /// Sets up HTTP. If no endpoint uses TLS, the options for it are not checked. If no endpoint uses TLS,
-    /// the options for it are not examined.
+    /// Sets up HTTP. If no endpoint uses TLS, the options for it are not checked.
     pub(super) fn for_endpoints(options: ReqwestOptions, secure: bool) -> Result<Self, BuildError> {
         let failed = |error: Box<dyn Error + Send + Sync>| BuildError::Setup(error);
         let trust = if secure {

@@ -65,7 +65,7 @@ impl Attempts {
         }
     }
 
-    /// Returns the step after a failure. `random` is between 0 and 1. `random` is between 0 and 1.
+    /// Returns the step after a failure. `random` is between 0 and 1.
     pub(super) fn after(&mut self, failure: &Failure, safety: Safety, random: f64) -> Step {
         let verdict = Verdict::of(failure);
         let may_repeat = safety == Safety::Reads || verdict.never_sent;

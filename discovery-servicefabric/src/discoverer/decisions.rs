@@ -13,7 +13,6 @@ const MOST: usize = 20_000;
 const MOST_REASONS: usize = 20;
 
 /// The decision for each application and service, with its reasons. Those that are not served come first.
-/// Those that are not come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -42,7 +41,7 @@ pub struct Decision {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Not readable. The last known state continues to serve. What was last known of it serves on.
+    /// Not readable. The last known state continues to serve.
     NotRead,
     /// Rejected: opted in to be served, but in a way that is not possible. The last known good form
     /// continues to serve.

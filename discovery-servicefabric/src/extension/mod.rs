@@ -77,8 +77,7 @@ pub type DeclaredTypes = BTreeMap<String, Arc<DeclaredLabels>>;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DeclaredLabels {
-    /// The labels. `None` if they cannot be read, so that their content is unknown. `None`: they cannot be
-    /// read, and nobody knows what they say.
+    /// The labels. `None` if they cannot be read, so that their content is unknown.
     pub labels: Option<Arc<Labels>>,
     /// Problems of the labels, with pointers that begin at the service.
     pub problems: Problems,

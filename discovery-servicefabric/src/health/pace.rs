@@ -10,8 +10,7 @@ use super::{GATEWAY_BATCH, time_to_live};
 /// A report holds no longer on account of what was measured.
 const MOST_HELD: Duration = Duration::from_secs(24 * 3600);
 
-/// Number of slow rounds that a report outlives. A third of them may pass before it is renewed. A third of
-/// them may pass before it is renewed.
+/// Number of slow rounds that a report outlives. A third of them may pass before it is renewed.
 const ROUNDS_HELD: u32 = 6;
 
 /// A round that takes longer than so many periods is a slow one.
@@ -76,8 +75,7 @@ impl Pace {
         measured.max(self.period.mul_f64(1.2))
     }
 
-    /// The time budget for reports after a round. The next round waits for them. The next round waits for
-    /// them.
+    /// The time budget for reports after a round. The next round waits for them.
     pub(super) fn budget(&self) -> Duration {
         (self.period / 3).clamp(LEAST_BUDGET, MOST_BUDGET)
     }

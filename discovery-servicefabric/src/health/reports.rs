@@ -77,7 +77,7 @@ fn of_service(
     Some(made(entity, finding, immediate, options))
 }
 
-/// Returns the report about a service. `None` if there is nothing to report. `None`: nothing.
+/// Returns the report about a service. `None` if there is nothing to report.
 fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding> {
     let is_unread = subject.is_some_and(|subject| subject.is_unread);
     let stale = subject.and_then(|subject| subject.stale.as_ref());

@@ -10,8 +10,7 @@ use super::{GATEWAY_BATCH, HealthReport};
 /// The time that a report takes to arrive, in addition to the gateway's batch interval.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The pause before a rejected report is retried. It doubles with each further rejection. It doubles with
-/// each further time.
+/// The pause before a rejected report is retried. It doubles with each further rejection.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The longest of these pauses.
@@ -57,7 +56,7 @@ pub(super) enum Reason {
 pub(super) type Turn = (bool, Instant, bool, Option<Instant>);
 
 impl Told {
-    /// Returns the reason to report now. `None` if there is none. `None`: it need not be.
+    /// Returns the reason to report now. `None` if there is none.
     pub(super) fn reason(
         &self,
         report: &HealthReport,

@@ -26,8 +26,7 @@ pub struct ClusterHealthChunk {
 )]
 #[non_exhaustive]
 pub struct Chunks<T> {
-    /// Total number of items. It may be larger than the number that fits into a response. There may be more
-    /// than fit into an answer.
+    /// Total number of items. It may be larger than the number that fits into a response.
     #[serde(deserialize_with = "wire::optional_int64")]
     pub total_count: Option<i64>,
     /// The items that fit.
@@ -111,7 +110,7 @@ impl ClusterHealthChunk {
     );
 
     /// Returns the ids of all replicas, sorted by service. `None` if the response does not list all of
-    /// them. `None`: the answer does not list all of them.
+    /// them.
     pub fn replica_ids(&self) -> Option<Vec<ServiceReplicas>> {
         let applications = self.application_health_state_chunks.as_ref()?;
         let mut services = Vec::new();

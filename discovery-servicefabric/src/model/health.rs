@@ -44,8 +44,7 @@ pub struct HealthInformation {
     /// A description for people, of which at most 4 KiB are kept.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// True to remove the report when it expires. False to turn it into an error. Otherwise it turns into
-    /// an error.
+    /// True to remove the report when it expires. False to turn it into an error.
     pub remove_when_expired: bool,
 }
 

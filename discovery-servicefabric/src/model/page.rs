@@ -17,8 +17,7 @@ use super::wire::{List, bounded};
 pub struct Page<T> {
     /// The items of the page; more than 100,000 are an error.
     pub items: Vec<T>,
-    /// The token for requesting the next page. `None` if this is the last page. `None`: this is the last
-    /// one.
+    /// The token for requesting the next page. `None` if this is the last page.
     pub continuation_token: Option<String>,
 }
 

@@ -145,8 +145,7 @@ pub struct ResolvedPartition {
     /// The endpoints of the partition.
     #[serde(deserialize_with = "wire::list")]
     pub endpoints: Vec<ResolvedEndpoint>,
-    /// The version of the result. Passed to the next call, it requests a newer one. Given back with the
-    /// next question, it asks for a newer one.
+    /// The version of the result. Passed to the next call, it requests a newer one.
     #[serde(deserialize_with = "wire::nullable")]
     pub version: String,
 }

@@ -19,8 +19,7 @@ use crate::service::{PartitionDescription, ServiceDescription};
 /// half-way leaves no partial state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    /// The start of the last round that listed everything. `None` if there was none. `None`: there was
-    /// none.
+    /// The start of the last round that listed everything. `None` if there was none.
     pub(crate) listed_at: Option<Instant>,
     /// True if the last round listed everything.
     pub(crate) was_whole: bool,
@@ -62,8 +61,7 @@ pub(crate) struct KnownType {
     pub(crate) declared: Option<Arc<DeclaredTypes>>,
     /// The time at which they were last read.
     pub(crate) read_at: Option<Instant>,
-    /// The time of the next refresh. `None` if that is the next complete round. `None`: when everything is
-    /// listed again.
+    /// The time of the next refresh. `None` if that is the next complete round.
     pub(crate) refresh_at: Option<Instant>,
     /// The reason why they could not be read in this round.
     pub(crate) failed: Option<Problem>,

@@ -38,10 +38,8 @@ pub(super) struct Round<'a> {
     /// True if everything is listed, false if only entities that are likely to change soon are read.
     pub(super) is_whole: bool,
     /// The start of the previous complete round. `None` if there was none, so that nothing counts as new.
-    /// `None`: never, so that nothing can be called new.
     pub(super) before: Option<Instant>,
-    /// Services that requests cannot reach. The known state of their replicas is not trusted. What is known
-    /// of their replicas is not believed.
+    /// Services that requests cannot reach. The known state of their replicas is not trusted.
     pub(super) unreachable: &'a HashSet<Arc<str>>,
     pub(super) options: &'a ServiceFabricOptions,
 }
@@ -109,8 +107,7 @@ impl Round<'_> {
             .is_some_and(|at| !self.is_whole || self.now < at)
     }
 
-    /// Returns a failure that follows `before`. An entity that was too slow is skipped for a while. What
-    /// was too slow is left alone for a while.
+    /// Returns a failure that follows `before`. An entity that was too slow is skipped for a while.
     pub(super) fn failed(&self, before: Option<&Failed>, problem: Problem) -> Failed {
         let mut failed = Failed::after(before, problem);
         if failed.problem.code == TIMED_OUT {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Names that a program has registered for use in a configuration. Default: none. The default is nothing.
+/// Names that a program has registered for use in a configuration. Default: none.
 ///
 /// Names are compared ignoring case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub struct RouteConfig {
     /// Extension: clusters that each serve some values of a key. Excludes `ClusterId` and `WeightedClusters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitioned_clusters: Option<PartitionedClusters>,
-    /// The match criteria of the route. A host or a path is required. A host or a path is required.
+    /// The match criteria of the route. A host or a path is required.
     pub r#match: RouteMatch,
     /// Smaller is tried first, before every other rule of precedence. Unset is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
