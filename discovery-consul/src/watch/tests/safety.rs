@@ -306,7 +306,7 @@ async fn one_instance_does_not_vanish_because_the_history_begins_anew() {
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
-/// Reads of a distant datacenter take so long that one is always pending.
+/// Reads of a distant datacenter are so slow that one is always pending.
 #[tokio::test(start_paused = true)]
 async fn one_where_something_always_changes_is_complete_all_the_same() {
     let consul = consul_with(500);

@@ -131,7 +131,7 @@ pub enum Followed<T> {
     Woken {
         /// The headers of the response.
         meta: Meta,
-        /// As in [`Changed`](Self::Changed).
+        /// True if the servers may have another history, as in [`Changed`](Self::Changed).
         is_anew: bool,
     },
     /// The end of the wait without a change.
