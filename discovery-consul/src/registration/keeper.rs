@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{Registration, RegistrationState};
 use crate::client::{ConsulClient, ConsulError, ConsulErrorKind, HealthStatus};
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "discovery::consul";
 
 /// The first pause before an agent that is away is told again; it doubles with each further one, up to a third of the time
@@ -58,7 +58,7 @@ impl Keeper {
         }
     }
 
-    /// Ends when the instance is deregistered, or nobody can deregister it any more.
+    /// Runs until the instance is deregistered, or all handles are dropped.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
@@ -145,7 +145,7 @@ impl Keeper {
     }
 }
 
-/// Whether the agent does not know the check: 404, or 500 with these words if it is an old one.
+/// Returns true if the agent does not know the check: 404, or 500 with this text from an old agent.
 fn has_forgotten(error: &ConsulError) -> bool {
     let status = error.status().map(|status| status.as_u16());
     match status {
