@@ -4,8 +4,7 @@
 //! |---|---|
 //! | `/` | a page for browsers |
 //! | `/healthz` | 200 while the process lives |
-//! | `/readyz` | 200 once the proxy serves a valid configuration of every required source, else 503
-//! with the reason |
+//! | `/readyz` | 200 once a valid configuration of every required source serves, else 503 and why |
 //! | `/metrics` | Prometheus text |
 //! | `/api/v1/overview` | the state in one sentence, traffic, and the flow that the page draws |
 //! | `/api/v1/routes?filter=&limit=` | routes with their traffic |
@@ -15,8 +14,7 @@
 //! | `/api/v1/config` | the active configuration without secrets |
 //! | `/api/v1/problems` | all problems of the configuration |
 //! | `/api/v1/changes` | the last configurations with their changes |
-//! | `/api/v1/explain?method=&url=&header=&listener=` | the route, cluster and changes that a
-//! request would get |
+//! | `/api/v1/explain?method=&url=&header=&listener=` | the route, cluster and changes that a request would get |
 //!
 //! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name
 //! says otherwise. Fields may be added to `v1`; none is removed or changes its meaning.

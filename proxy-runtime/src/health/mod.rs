@@ -32,7 +32,7 @@
 //! * Intervals are up to a tenth shorter or longer, so that clusters and proxies do not probe in step.
 //! * Probes of one destination may have a path of their own, `HealthPath`; YARP has one per cluster.
 //! * A destination whose address changes starts with unknown health. YARP keeps the health of the
-//!  old address.
+//!   old address.
 //! * Each probe opens a connection of its own.
 
 mod consecutive_failures;

@@ -59,12 +59,10 @@ impl Assessment {
 /// in any case.
 ///
 /// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0:
-/// then
-///   weights are ignored.
-/// 2. Unhealthy destinations are excluded. If none is left and the policy is `HealthyOrPanic`, all of
-///   step 1 are used, whatever their priority and zone.
+///    then weights are ignored.
+/// 2. Unhealthy destinations are excluded. If none is left and the policy is `HealthyOrPanic`, all
+///    of step 1 are used, whatever their priority and zone.
 /// 3. Of the rest, only the tier with the smallest number is used,
-/// 4. and of that tier only the destinations in `zone`, if there are any.
 /// 4. and of that tier only the destinations in `zone`, if there are any.
 pub(crate) fn assess(
     cluster: &Cluster,
