@@ -15,7 +15,7 @@ use crate::observe::{RECENT, RecentFailures};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Failing {
-    /// Those that failed.
+    /// Number of failed requests.
     pub failures: u64,
     /// Number of all requests, including those in progress.
     pub requests: u64,

@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// A byte stream that one task reads and writes.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
-    /// Whether nobody has had to wait for this stream yet, so that the runtime does not know of it and who waits for something
-    /// else spares it that by not asking.
+    /// True if the stream is not registered with the runtime yet, since no task has had to wait for
+    /// it. A caller that waits for another event should not poll it then, which would register it.
     #[cfg(feature = "server")]
     #[inline]
     fn is_early(&self) -> bool {
