@@ -21,14 +21,15 @@ pub struct Http2Limits {
     /// Maximum number of streams that a client resets before they were accepted. Beyond it: GOAWAY
     /// `ENHANCE_YOUR_CALM`, against rapid reset (CVE-2023-44487). Default: 20.
     pub pending_resets: usize,
-    /// Streams that a client may reset within a second, before it has had their responses. 100, then GOAWAY
-    /// `ENHANCE_YOUR_CALM`: each of them may have cost a destination a request and a connection.
+    /// Maximum number of streams that a client resets per second before their response has ended.
+    /// Beyond it: GOAWAY `ENHANCE_YOUR_CALM`, since each may have cost a destination a request and
+    /// a connection. Default: 100.
     pub resets_per_second: u32,
     /// Maximum number of such resets over the life of a connection. Default: 500.
     pub resets_per_connection: u32,
     /// Maximum number of PING frames per second. Beyond it: GOAWAY `ENHANCE_YOUR_CALM`
-    /// (CVE-2019-9512). gRPC clients measure latency with a ping per piece of data, so pings after
-    /// sent data are not limited. Default: 100.
+    /// (CVE-2019-9512). A client that receives data between its pings may send more, since gRPC
+    /// clients measure the latency of each piece of data. Default: 100.
     pub pings_per_second: u32,
     /// Maximum number of SETTINGS frames per second. Beyond it: GOAWAY `ENHANCE_YOUR_CALM`
     /// (CVE-2019-9515). 0 counts as 1, since each connection begins with one. Default: 50.

@@ -72,7 +72,7 @@ impl Holding {
         }
     }
 
-    /// Notes that it is to end. Returns what it holds.
+    /// Marks the connection to end. Returns the bytes that it holds.
     pub(super) fn tell(&self) -> u64 {
         let bytes = self.bytes();
         self.told.store(bytes, Relaxed);
