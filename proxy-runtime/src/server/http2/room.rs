@@ -154,7 +154,7 @@ impl Drop for Lack {
 /// The reason why data were not sent.
 #[derive(Debug)]
 pub(crate) enum Untaken {
-    /// The client wants no more.
+    /// The client accepts no more.
     Gone,
     /// The client was too slow. The stream was reset.
     TooSlow,
