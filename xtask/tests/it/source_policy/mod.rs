@@ -107,7 +107,9 @@ fn comments_use_plain_words() {
     }
     // Printed only: branches that lower the same number must not fail each other.
     for line in maxima.slack(&found) {
-        println!("{line}: lower xtask/tests/data/words.txt by running this test with UPDATE_WORDS=1");
+        println!(
+            "{line}: lower xtask/tests/data/words.txt by running this test with UPDATE_WORDS=1"
+        );
     }
     println!(
         "proxy-runtime/src has {:.1} lines of comments inside items per 100 lines of code",
