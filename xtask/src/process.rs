@@ -105,6 +105,23 @@ impl Invocation {
         self
     }
 
+    /// The same at the lowest priority, for a step that runs beside others and must not slow them.
+    #[must_use]
+    pub(crate) fn in_background(self) -> Self {
+        // Every POSIX system has `nice`; elsewhere the step competes.
+        if cfg!(not(unix)) {
+            return self;
+        }
+        Self {
+            program: "nice".into(),
+            arguments: ["-n".into(), "19".into(), self.program]
+                .into_iter()
+                .chain(self.arguments)
+                .collect(),
+            ..self
+        }
+    }
+
     /// Runs it with nothing on stdin, and passes on each line of its output, of both streams, as it comes.
     pub(crate) fn follow(&self, limit: Duration, line: impl FnMut(&str)) -> io::Result<Ended> {
         let (reader, writer) = io::pipe()?;
@@ -290,6 +307,11 @@ mod tests {
         );
         let elsewhere = Invocation::new("ls").in_directory("a b");
         assert_eq!(elsewhere.to_string(), "cd 'a b' && ls");
+        #[cfg(unix)]
+        assert_eq!(
+            elsewhere.in_background().to_string(),
+            "cd 'a b' && nice -n 19 ls"
+        );
     }
 
     #[cfg(unix)]

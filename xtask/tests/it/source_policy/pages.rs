@@ -1,5 +1,7 @@
 //! Style of the pages: a purpose at the top, lines of a readable width, and words that every reader knows.
 
+use super::words;
+
 /// Most columns of a line of text. Tables, code and headings are not counted.
 const WIDTH: usize = 130;
 
@@ -141,20 +143,9 @@ impl Words {
 
     /// Adds what the page at `path` has of them. A phrase counts also where a line ends inside it.
     pub(crate) fn add(&mut self, path: &str, text: &str) {
-        let mut page = String::from(" ");
-        for (_, line) in prose(text) {
-            let is_letter = |c: char| c.is_alphanumeric() || "'’-".contains(c);
-            for word in line.split(|c| !is_letter(c)) {
-                let word = word.replace('’', "'").to_lowercase();
-                let word = word.trim_matches(['\'', '-']);
-                if !word.is_empty() {
-                    page.push_str(word);
-                    page.push(' ');
-                }
-            }
-        }
+        let page = words::plain(prose(text).map(|(_, line)| line));
         for (word, _, places) in &mut self.found {
-            let count = page.matches(&format!(" {word} ")).count();
+            let count = words::count(&page, word);
             places.extend(std::iter::repeat_n(path.to_owned(), count));
         }
     }
