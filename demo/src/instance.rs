@@ -1,4 +1,4 @@
-//! One replica of one of the demo's services: a real HTTP server on a port of its own.
+//! One replica of one of the demo's services: a real HTTP server on its own port.
 
 use std::convert::Infallible;
 use std::io;
@@ -82,7 +82,7 @@ async fn serve(listener: TcpListener, about: Arc<About>) {
                 let response = about.answer(&request);
                 async move { Ok::<_, Infallible>(response) }
             });
-            // An error is a client that left; there is nobody to tell.
+            // The error of a disconnected client concerns no one.
             let _ = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .serve_connection(TokioIo::new(stream), answer)

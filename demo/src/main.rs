@@ -1,7 +1,8 @@
 //! The demo: an emulated Service Fabric cluster with real HTTP services in it, discovered over its REST gateway and
 //! proxied, that changes over a minute.
 //!
-//! `proxy` is the part to look at for embedding: it starts a proxy, its server and its admin page from a provider.
+//! `proxy` is the part to read for embedding: it starts a proxy, its server and its admin page from a
+//! provider.
 
 mod cli;
 mod failure;
@@ -125,7 +126,7 @@ fn discovery(options: &Options) -> ServiceFabricOptions {
         .with_labels(LabelOptions::default().with_insecure_http(true))
 }
 
-/// Plays the story, once or for ever.
+/// Plays the story, once or repeatedly.
 async fn tell(
     emulator: &Emulator,
     instances: &Instances,

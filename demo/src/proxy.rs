@@ -1,4 +1,4 @@
-//! The proxy of the demo: what a program needs that embeds the proxy with a provider of its own.
+//! The proxy of the demo: the code that a program needs to embed the proxy with its own provider.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// The time that requests in flight have to end when the demo stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A proxy that serves what a provider discovers, and its admin page.
+/// A running proxy for the services of a provider, and its admin page.
 pub(crate) struct RunningProxy {
     proxy: Proxy,
     server: ServerHandle,

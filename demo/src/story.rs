@@ -82,7 +82,7 @@ pub(crate) const STEPS: [Step; 10] = [
     ),
 ];
 
-/// The label that somebody gets wrong.
+/// The label that is set to a wrong value.
 const PATH: &str = "YARP.Routes.payments.Path";
 
 const fn step(
@@ -147,7 +147,7 @@ pub(crate) fn is_settled(cluster: &Cluster) -> bool {
     })
 }
 
-/// The service whose label somebody gets wrong.
+/// The service whose label is set to a wrong value.
 fn payments() -> FabricName {
     name("fabric:/Shop/Payments")
 }

@@ -1,7 +1,7 @@
 //! HTTP/1.1 to the emulated cluster: plain, and only on this machine.
 //!
-//! The provider has a transport of its own, over reqwest with TLS. The demo does without, since both take longer to build
-//! than everything else here.
+//! The provider has its own transport, over reqwest with TLS. The demo avoids it, since both take longer to
+//! build than everything else here.
 
 use std::io;
 
@@ -82,7 +82,8 @@ mod tests {
 
     use super::*;
 
-    /// Sends a request to a server that answers with `response`; returns the result and what the server received.
+    /// Sends a request to a server that responds with `response`. Returns the result and the received
+    /// request.
     async fn exchange(
         response: &'static str,
     ) -> (Result<Response<Bytes>, TransportErrorKind>, String) {

@@ -22,7 +22,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
 
 fn is_control(character: char) -> bool {
     character.is_control()
-        // Separators of lines and paragraphs, and what overrides or isolates a direction.
+        // Separators of lines and paragraphs, and characters that override or isolate a direction.
         || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -142,8 +142,8 @@ impl Queue {
         }
     }
 
-    /// Notes that `done` lines are written or lost, `lost` of them lost. Returns the drops to report, and whether somebody
-    /// waits for that.
+    /// Records that `done` lines were written or lost, `lost` of them lost. Returns the drops to report, and
+    /// true if a caller waits for that.
     pub(crate) fn note(&self, done: u64, lost: u64, is_failing: bool) -> (u64, bool) {
         let mut state = self.state.lock();
         state.done += done;

@@ -2,7 +2,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// A limit on how often one cause may be logged. A stranger who can repeat the cause cannot fill the log with it.
+/// A rate limit for log messages of one cause. A stranger who can repeat the cause cannot fill the log with
+/// it.
 ///
 /// ```
 /// use std::time::Duration;

@@ -6,10 +6,10 @@ use crate::output::Output;
 use crate::queue::{Capacity, Queue};
 use crate::writing::{Event, Writing};
 
-/// A log whose lines a thread of its own writes.
+/// A log whose lines are written by its own thread.
 ///
-/// The thread ends when this value is dropped and the lines that wait are written. [`flush`](Self::flush) before a program
-/// ends: the thread does not keep it alive.
+/// The thread ends when this value is dropped and the pending lines are written. Call [`flush`](Self::flush)
+/// before the program ends: the thread does not keep it alive.
 #[derive(Debug)]
 pub struct LogWriter {
     queue: Arc<Queue>,

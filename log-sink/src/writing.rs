@@ -22,7 +22,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 pub enum Event<'a> {
     /// Writing has begun to fail. Further failures are not reported.
     Failed(&'a io::Error),
-    /// Writing goes on after a failure.
+    /// Writing has succeeded again after a failure.
     Recovered,
     /// The number of lines that were dropped because they came faster than they could be written, or lost
     /// because writing failed. Reported at most once a second, and while writing works.

@@ -7,7 +7,7 @@ use tracing::Level;
 
 use crate::{sink, with_causes};
 
-/// The exit code of a program that could not do its work, or that found bad what it checked.
+/// The exit code of a program that failed, or whose check failed.
 const FAILED: u8 = 1;
 
 /// The exit code for a command line that makes no sense.
@@ -34,7 +34,7 @@ impl Failure {
         Self::new(with_causes(error))
     }
 
-    /// Creates a failure with exit code 1 and no message, for a program that has already printed what is wrong.
+    /// Creates a failure with exit code 1 and no message, for a program that has already printed the error.
     pub fn silent() -> Self {
         Self {
             message: None,

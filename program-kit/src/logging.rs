@@ -20,11 +20,12 @@ const OWN: [&str; 6] = [
 
 /// Logging to standard error, so that standard output is for machines.
 ///
-/// A thread of its own writes: where standard error is read too slowly, lines are dropped and counted, and nobody waits. An event
-/// is one line, whatever its values contain.
+/// A separate thread writes: if standard error is read too slowly, lines are dropped and counted, and no
+/// caller waits. An event is one line, whatever its values contain.
 ///
-/// `info` and `warn` without a target are for this project's own targets. Foreign crates are at `error` then: some log a line for
-/// each frame that a stranger sends. A filter that names their target, or `debug` and `trace`, has them log more.
+/// `info` and `warn` without a target apply to this project's own targets. Foreign crates are at `error`
+/// then, since some log a line for each frame that a stranger sends. A filter that names their target, or
+/// `debug` and `trace`, enables more.
 #[derive(Clone, Debug)]
 pub struct Logging {
     unset: &'static str,
@@ -96,7 +97,7 @@ impl Logging {
     }
 }
 
-/// Returns a filter whose bare `info` and `warn` concern the targets of this project alone.
+/// Returns a filter whose plain `info` and `warn` apply to the targets of this project alone.
 fn of_this_project(filter: &str) -> String {
     let is_capped = |directive: &&str| {
         let level = directive.trim();
@@ -108,7 +109,7 @@ fn of_this_project(filter: &str) -> String {
         return filter.to_owned();
     };
     let own = OWN.map(|target| format!("{target}={}", level.trim()));
-    // What is said of one target comes later, and so takes precedence.
+    // A later directive takes precedence, so those for a single target come last.
     let mut directives = vec!["error".to_owned()];
     directives.extend(own);
     directives.extend(others.into_iter().map(str::to_owned));

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::sink;
 
-/// The signals whose default would end the process without a word.
+/// The signals whose default action would end the process silently.
 #[cfg(unix)]
 #[derive(Debug)]
 struct Others {
@@ -31,7 +31,7 @@ impl Others {
         })
     }
 
-    /// Logs what comes. Never returns. Cancel-safe.
+    /// Logs these signals. Never returns. Cancel safe.
     async fn hear(&mut self, reopen: &Notify) {
         loop {
             tokio::select! {
@@ -52,7 +52,7 @@ impl Others {
 
 /// The signals that ask a program to stop: Ctrl-C, and SIGTERM where there is one.
 ///
-/// One value lives as long as the program, since a signal that arrives while nobody listens is lost.
+/// The value lives as long as the program, since a signal that arrives without a listener is lost.
 #[derive(Debug)]
 pub struct Signals {
     #[cfg(unix)]
@@ -105,14 +105,14 @@ impl Signals {
         Ok(self)
     }
 
-    /// Returns what is notified when log files are to be opened again, while [`stop`](Self::stop) is waited for.
+    /// Returns the notification for reopening log files. It fires while [`stop`](Self::stop) is awaited.
     pub fn reopen(&self) -> Arc<Notify> {
         Arc::clone(&self.reopen)
     }
 
-    /// Waits until somebody asks the program to stop.
+    /// Waits for a request to stop the program.
     ///
-    /// Cancel-safe: a signal between two calls ends the second.
+    /// Cancel safe: a signal between two calls ends the second.
     pub async fn stop(&mut self) {
         #[cfg(unix)]
         {
@@ -132,9 +132,10 @@ impl Signals {
         self.interrupt.recv().await;
     }
 
-    /// Waits for `work`; ends the process with success and `message` on standard error if somebody asks it to stop meanwhile.
+    /// Waits for `work`. If a request to stop arrives meanwhile, ends the process with success and `message`
+    /// on standard error.
     ///
-    /// Cancel-safe if `work` is.
+    /// Cancel safe if `work` is.
     pub async fn stopping_at_once<T>(&mut self, message: &str, work: impl Future<Output = T>) -> T {
         tokio::select! {
             done = work => done,

@@ -1,4 +1,4 @@
-//! Standard error, as the log of a program: nobody who logs waits for the one who reads.
+//! Standard error as the log of a program: no caller waits for a slow reader.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -43,7 +43,7 @@ pub(crate) fn start(is_json: bool, is_coloured: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Reports what happened to the log in the log itself, once there is a way.
+/// Reports dropped lines in the log itself, once that works again.
 fn report(event: &Event<'_>) {
     if let Event::Dropped(lines) = event {
         tracing::warn!(
@@ -54,7 +54,7 @@ fn report(event: &Event<'_>) {
     }
 }
 
-/// Prints a sentence for people on standard error. With a log in JSON it is an event, whatever the filter says.
+/// Prints a sentence for people on standard error. With a JSON log it is an event, whatever the filter.
 ///
 /// It does not block once [`Logging`](crate::Logging) has started.
 pub fn say(text: &str) {
@@ -63,7 +63,7 @@ pub fn say(text: &str) {
 
 pub(crate) fn say_as(level: Level, text: &str) {
     match SINK.get() {
-        // The exit code says it to those who do not read.
+        // The exit code carries the result if the text cannot be read.
         None => drop(io::stderr().write_all(escape_lines(text).as_bytes())),
         Some(sink) if sink.is_json => {
             let unfiltered = tracing_subscriber::fmt()
@@ -82,8 +82,8 @@ pub(crate) fn say_as(level: Level, text: &str) {
     }
 }
 
-/// Returns text of several lines, each with its end, without control characters but the line ends: whatever came from outside, it
-/// does not move a terminal's cursor. JSON stays JSON.
+/// Returns text of several lines without control characters except the line ends: text from outside cannot
+/// move a terminal's cursor. JSON stays JSON.
 pub fn escape_lines(text: &str) -> String {
     let mut lines = String::with_capacity(text.len() + 1);
     for line in text.lines() {
@@ -101,7 +101,7 @@ pub fn dropped_lines() -> u64 {
 /// Waits until everything that was logged is written, at most for `within`. Blocks the thread.
 pub(crate) fn flush(within: Duration) {
     if let Some(sink) = SINK.get() {
-        // There is nobody left to be told.
+        // A failure cannot be reported any more.
         sink.lines.flush(within);
     }
 }
@@ -125,8 +125,8 @@ impl Write for EventLine {
     }
 }
 
-/// Returns the text of an event as one line with its end, whatever values it has. Colours are kept if there are any: those of
-/// values are escaped before by who formats the event.
+/// Returns the text of an event as one line with its end, whatever its values. Colours are kept; those of
+/// values were escaped when the event was formatted.
 fn one_line(text: &str, is_coloured: bool) -> String {
     let mut rest = text.strip_suffix('\n').unwrap_or(text);
     let mut line = String::with_capacity(rest.len() + 1);

@@ -81,7 +81,7 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     problems.collect()
 }
 
-/// Looks at the files every few seconds and puts new certificates in place. Pairs that do not fit change nothing.
+/// Checks the files every few seconds and installs new certificates. Mismatched pairs change nothing.
 pub(crate) async fn follow(mut all: Vec<Followed>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;

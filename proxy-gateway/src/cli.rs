@@ -21,7 +21,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The end of the help: a first configuration, and what to do with it.
+/// The end of the help: a first configuration, and the next steps.
 const FIRST_STEPS: &str = r#"First steps:
   Write appsettings.json:
     { "ReverseProxy": {

@@ -4,7 +4,7 @@ use program_kit::{Failure, Logging};
 
 use crate::settings::{LogFormat, Telemetry};
 
-/// Starts logging for the life of the process, as the configuration says.
+/// Starts logging for the life of the process, as configured.
 pub(crate) fn start(telemetry: &Telemetry) -> Result<(), Failure> {
     Logging::new("info", "info,proxy::health=debug")
         .with_filter(telemetry.log_filter.clone())

@@ -74,7 +74,8 @@ fn unwanted(address: SocketAddr) -> Failure {
     ))
 }
 
-/// Sends a message to the service manager, if there is one that wants to know. A failure is logged: the program goes on.
+/// Sends a message to the service manager, if there is one that expects it. A failure is logged, and the
+/// program continues.
 pub(crate) fn notify(message: Message) {
     #[cfg(unix)]
     if let Some(place) = std::env::var_os("NOTIFY_SOCKET")

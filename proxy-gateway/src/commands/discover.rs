@@ -1,4 +1,4 @@
-//! `discover`: what the configured providers say, once.
+//! `discover`: the results of the configured providers, polled once.
 
 use std::fmt;
 

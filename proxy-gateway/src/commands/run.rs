@@ -64,7 +64,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         Some(Ok(())) => (true, None),
         Some(Err(NotTaken { error, is_served })) => (is_served, Some(error)),
     };
-    // Also when it could not take over: what it has accepted by then it answers.
+    // Also after a failed takeover: connections that were accepted by then are served.
     drain(gateway, has_successor, &mut signals).await;
     failure.map_or(Ok(()), Err)
 }
@@ -89,7 +89,7 @@ async fn serve(
         }
         None => false,
     };
-    // What is in files is there at once.
+    // Configuration in files is available at once.
     let is_early = !is_served && !settings.sources.is_empty() && !gateway.is_ready();
     if !is_early {
         gateway.ready().await;
@@ -128,7 +128,7 @@ struct NotTaken {
     is_served: bool,
 }
 
-/// The instance whose place this one takes, if there is one, and the sockets that it has.
+/// Returns the instance to replace, if there is one, and its sockets.
 async fn find_predecessor(
     settings: &Settings,
 ) -> Result<(Option<Predecessor>, ListeningSockets), Failure> {
@@ -144,16 +144,16 @@ async fn find_predecessor(
     })
 }
 
-/// Serves, has the predecessor drain, and waits for successors of its own.
+/// Serves, lets the predecessor drain, and waits for its own successors.
 async fn take_over(
     gateway: &mut Gateway,
     settings: &Settings,
     predecessor: Option<Predecessor>,
 ) -> Result<Option<Offer>, NotTaken> {
-    // If there is one, it goes on whatever goes wrong here.
+    // A predecessor keeps serving, whatever fails here.
     let mut is_served = predecessor.is_some();
     let taken = async {
-        // Whatever may be wrong with the place has to show before anything is accepted.
+        // Problems with the socket's path must show before any connection is accepted.
         let mut offer = match (&settings.server.handover, gateway.take_offered()) {
             (Some(path), Some(sockets)) => {
                 Some(Offer::open(path, sockets).map_err(|error| not_taken(&error))?)
@@ -182,7 +182,7 @@ fn not_taken(error: &HandoverError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// Warns when the files say something about the program itself that takes effect only with the next start.
+/// Warns about changes in the files that take effect only with the next start.
 async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
     let mut noticed = running.clone();
     loop {
@@ -191,7 +191,7 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         let read = move || {
             document::load(&paths).map(|document| Settings::read(&document, &mut Problems::new()))
         };
-        // What cannot be read is the file provider's to report.
+        // The file provider reports files that cannot be read.
         let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {
             continue;
         };

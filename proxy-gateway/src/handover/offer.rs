@@ -53,7 +53,7 @@ impl Offer {
         })
     }
 
-    /// Begins to wait, whoever did so before.
+    /// Begins to wait for successors, in place of any earlier instance.
     pub(crate) fn publish(&mut self) -> Result<(), HandoverError> {
         if let Some(aside) = self.aside.take() {
             fs::rename(aside, &self.path)
@@ -62,9 +62,10 @@ impl Offer {
         Ok(())
     }
 
-    /// Returns when a successor serves; what is left to do is to drain. A successor that gives up changes nothing.
+    /// Waits until a successor serves. Only draining is left to do then. A successor that gives up changes
+    /// nothing.
     ///
-    /// Cancel-safe: candidates notice, and go on by themselves.
+    /// Cancel safe: candidates notice, and continue by themselves.
     pub(crate) async fn taken(&mut self) {
         let mut streams: Vec<Arc<UnixStream>> = Vec::new();
         let mut candidates = JoinSet::new();
@@ -114,7 +115,7 @@ impl Offer {
             } else {
                 wire::TAKEN
             };
-            // Who has ended meanwhile need not know.
+            // A candidate that has ended meanwhile need not know.
             let _ = wire::say(&stream, said).await;
         }
     }
@@ -125,7 +126,7 @@ fn process(stream: &UnixStream) -> Option<i32> {
     stream.peer_cred().ok()?.pid()
 }
 
-/// Gives the sockets, and waits until the successor says that it serves.
+/// Passes the sockets on, and waits until the successor serves.
 async fn prepare(
     stream: Arc<UnixStream>,
     sockets: Arc<ListeningSockets>,
@@ -153,7 +154,7 @@ async fn prepare(
 impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(aside) = &self.aside {
-            // If it cannot be removed, it is a file that nobody looks for.
+            // A file that cannot be removed is harmless, since nothing looks for it.
             let _ = fs::remove_file(aside);
         }
     }

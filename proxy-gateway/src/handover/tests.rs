@@ -157,7 +157,7 @@ async fn a_predecessor_that_another_one_has_replaced_is_not_gone() {
 #[tokio::test]
 async fn what_is_wrong_with_the_place_is_said() {
     let place = Place::new();
-    // Somebody else's socket.
+    // The socket of another program.
     let other = tokio::net::UnixListener::bind(place.path()).unwrap();
     let answering = tokio::spawn(async move {
         let (stream, _) = other.accept().await.unwrap();

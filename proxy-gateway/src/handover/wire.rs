@@ -24,7 +24,7 @@ pub(super) const YOURS: u8 = b'y';
 /// Another was quicker.
 pub(super) const TAKEN: u8 = b'n';
 
-/// Says one thing.
+/// Sends one message.
 pub(super) async fn say(stream: &UnixStream, byte: u8) -> io::Result<()> {
     send(stream, byte, None::<&OwnedFd>).await
 }
@@ -56,9 +56,10 @@ async fn send(stream: &UnixStream, byte: u8, attached: Option<&impl AsFd>) -> io
     stream.async_io(Interest::WRITABLE, attempt).await
 }
 
-/// The next byte, with what is attached to it. It takes one byte at a time, so that nothing is attached to the wrong one.
+/// Receives the next byte, with its attached socket. It reads one byte at a time, so that no socket is
+/// attributed to the wrong one.
 ///
-/// Cancel-safe: nothing is lost.
+/// Cancel safe: no byte is lost.
 pub(super) async fn hear(stream: &UnixStream) -> io::Result<(u8, Option<OwnedFd>)> {
     let attempt = || {
         let mut byte = [0];

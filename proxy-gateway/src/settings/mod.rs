@@ -63,7 +63,7 @@ pub(crate) struct Server {
     pub(crate) handover: Option<PathBuf>,
     /// The resolver of the names of destinations.
     pub(crate) resolver: Resolver,
-    /// `body_bytes` is for routes that do not say.
+    /// The limits. `body_bytes` is the default of routes.
     pub(crate) limits: Limits,
 }
 

@@ -1,4 +1,4 @@
-//! `Server.Resolver`: who is asked for the names of destinations.
+//! `Server.Resolver`: the resolver of the names of destinations.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -85,21 +85,21 @@ fn server(text: &str) -> Option<SocketAddr> {
 }
 
 impl Resolver {
-    /// The options for asking the servers of DNS. `None`: the operating system is asked.
+    /// Returns the options for DNS. `None`: the resolver of the operating system is used.
     pub(crate) fn dns(&self) -> Option<DnsOptions> {
         let asks_dns = match self.kind {
             Kind::System => false,
             Kind::Dns => true,
-            // Whoever names servers wants them asked.
+            // Configured servers are meant to be used.
             Kind::Auto => !self.servers.is_empty() || suits_this_machine(),
         };
         asks_dns.then(|| DnsOptions::default().with_servers(self.servers.iter().copied()))
     }
 }
 
-/// Returns true if the operating system would ask nobody else. Elsewhere than on Linux that cannot be known.
+/// Returns true if the operating system would use no other source. Only known on Linux.
 fn suits_this_machine() -> bool {
-    // Without the file the C library asks the same two (musl has no other ones).
+    // Without the file the C library uses the same two sources (musl has no others).
     let sources = || std::fs::read_to_string(SOURCES);
     cfg!(target_os = "linux") && sources().map_or(true, |text| has_no_other_source(&text))
 }
@@ -111,7 +111,7 @@ fn has_no_other_source(text: &str) -> bool {
     let Some((_, sources)) = databases.find(|(database, _)| database.trim() == "hosts") else {
         return true;
     };
-    // What is to be done after a source stands in brackets: anything but going on is a rule of its own.
+    // Brackets after a source contain an action. Any action makes the file a special case.
     sources.split_whitespace().eq(["files", "dns"])
 }
 

@@ -19,7 +19,7 @@ const OURS: [&str; 9] = [
     sources::XDS,
 ];
 
-/// Sections of ASP.NET applications that mean something for a proxy, and what to do about them.
+/// The sections of ASP.NET applications that matter for a proxy, and the remedy.
 const FOREIGN: [(&str, &str); 3] = [
     ("Kestrel", "say where to listen in `Listeners`"),
     ("Urls", "say where to listen in `Listeners`"),
@@ -29,7 +29,7 @@ const FOREIGN: [(&str, &str); 3] = [
     ),
 ];
 
-/// Reports sections that nobody reads.
+/// Reports sections that nothing reads.
 ///
 /// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is no mistake,
 /// unless it is nearly one of ours.
@@ -124,7 +124,7 @@ pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &
 fn is_longer(written: &str, meant: &str) -> bool {
     let (written, lower) = (written.to_lowercase(), meant.to_lowercase());
     match meant {
-        // Long enough to be nobody else's.
+        // Long enough to clash with no other name.
         SECTION => written.len() > lower.len() && written.starts_with(&lower[..lower.len() - 1]),
         _ => written
             .strip_prefix(&lower)

@@ -1,4 +1,4 @@
-//! Section `Telemetry`: what the program says about itself.
+//! Section `Telemetry`: logs and other telemetry.
 
 use std::path::PathBuf;
 

@@ -65,7 +65,7 @@ impl Sources {
         *self == Self::default()
     }
 
-    /// Adds the sources to a merge, and begins to ask them.
+    /// Adds the sources to a merge, and starts polling them.
     ///
     /// # Errors
     ///
@@ -90,11 +90,12 @@ impl Sources {
         Ok(merge)
     }
 
-    /// Asks each source once, without telling it anything.
+    /// Polls each source once, without reporting anything to it.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start). A source that does not answer is no error: its answer says so.
+    /// Those of [`start`](Self::start). A source that does not respond is no error here: its answer has the
+    /// error.
     pub(crate) async fn ask(&self, options: &CompileOptions) -> Result<Vec<Answer>, Failure> {
         let mut answers = Vec::new();
         if let Some(source) = &self.service_fabric {

@@ -59,7 +59,7 @@ impl SerfSource {
     }
 }
 
-/// Reports a load balancing policy that this program does not have: each service would be refused for it.
+/// Reports an unknown load balancing policy: every service would be rejected for it.
 fn judge_policy(section: &mut ObjectReader<'_, '_>, policy: &str) {
     let cluster = ClusterConfig {
         load_balancing_policy: Some(policy.to_owned()),

@@ -70,7 +70,7 @@ impl ServiceFabricSource {
     }
 }
 
-/// A report in the words of the cluster's REST API, with what it is about.
+/// Returns a report in the form of the cluster's REST API, with its entity.
 fn described(report: &HealthReport) -> Value {
     json!({
         "entity": report.entity.to_string(),

@@ -164,7 +164,7 @@ fn a_few_minutes_in_the_life_of_a_shop() {
     pass(&mut cluster, 1);
     assert_eq!(ready(&cluster, &web), 5);
 
-    // A crash: one instance is away for the back-off of 5 s, and its node says so.
+    // A crash: one instance is gone for the back-off of 5 s, and its node reports that.
     let victim = replicas(&cluster, &web)[0].clone();
     let process = PackageKey::shared("fabric:/Shop", "WebPkg").process("Code");
     cluster
@@ -208,7 +208,8 @@ fn a_few_minutes_in_the_life_of_a_shop() {
     assert_eq!(state, UpgradeState::RollingForwardCompleted);
     assert!(labels(&cluster).contains("YARP.Routes.offers.Path"));
 
-    // A bad label: the proxy says so, renews it, and says that it is well again; then it is silent and is forgotten.
+    // A bad label: the proxy reports it, renews the report, and reports the recovery; then it stops and the
+    // report expires.
     let key = EntityKey::Service(web.clone());
     let say = |cluster: &mut Cluster, state: HealthState| {
         let report = HealthReport::new("YARP", "DynamicConfig", state)

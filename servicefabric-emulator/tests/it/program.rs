@@ -182,7 +182,7 @@ async fn too_few_descriptors_are_told_before_anything_runs() {
 async fn all_addresses_are_shown_as_one_that_can_be_reached() {
     let mut serving = Serving::start(&["--listen", "0.0.0.0:0"]).await;
     assert!(serving.address.ip().is_loopback(), "{}", serving.address);
-    // A thread of its own writes what is logged.
+    // A separate thread writes the log.
     let warning = "everybody who reaches this machine";
     serving.process.wait_for_output(warning).await;
 }
@@ -287,7 +287,7 @@ async fn settings_that_may_be_meant_otherwise_are_pointed_out() {
     );
 }
 
-/// Standard error is a pipe that nobody reads.
+/// Standard error is a pipe that is not read.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_failure_that_nobody_reads_is_told_by_the_exit_code() {
@@ -436,7 +436,7 @@ async fn a_clock_begins_when_the_topology_says_or_where_time_stands_still() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("cluster.toml");
     let topology = path.to_str().unwrap();
-    // The date that is the default, too: who writes it means it.
+    // The default date, but written explicitly.
     std::fs::write(&path, "cluster.start = \"2026-01-01T00:00:00Z\"").unwrap();
     assert!(
         begun(&["--topology", topology])

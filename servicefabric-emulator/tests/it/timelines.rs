@@ -1,7 +1,7 @@
-//! The example scripts, and what they lead to: each `timelines/NAME.toml` with its `timelines/NAME.log`.
+//! The example scripts and their outcomes: each `timelines/NAME.toml` with its `timelines/NAME.log`.
 //!
-//! After a change that is meant to change the logs, `UPDATE_TIMELINES=1 cargo test -p servicefabric-emulator --test
-//! timelines` writes them anew; read the difference before it is committed.
+//! After an intended change of the logs, `UPDATE_TIMELINES=1 cargo test -p servicefabric-emulator --test
+//! timelines` rewrites them; review the difference before committing it.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

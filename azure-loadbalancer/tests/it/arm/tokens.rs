@@ -134,7 +134,7 @@ async fn a_token_that_is_late_is_asked_for_again() {
         let asked = script.asked();
         assert_eq!(asked[0].header("authorization"), Some("Bearer late"));
     }
-    // What is refused stays refused, and of another authority a 404 is no promise.
+    // A rejection is final, and 404 from another authority is not transient.
     let denied = answer(400, &[], r#"{"error":"invalid_client"}"#);
     let identities = Script::new(vec![denied]);
     let source = ManagedIdentity::new(TowerTransport::new(identities.clone()));

@@ -337,7 +337,7 @@ fn a_node_that_cannot_be_read_stays_where_it_is() {
     assert_eq!(names, ["n1", "n3"]);
     let rule = azure.security_rules()[0].properties.clone();
     assert_eq!(rule.destination_address_prefixes, ["10.0.1.1", "10.0.1.3"]);
-    // Whoever is told to take no part leaves all the same.
+    // An excluded node leaves all the same.
     let mut excluded = unreadable("n1");
     excluded
         .labels
@@ -434,7 +434,7 @@ fn a_pool_keeps_its_members_while_no_node_takes_part() {
             plan.warnings
         );
         assert!(plan.pools_kept);
-        // One that takes part is enough for the others to leave.
+        // One participating node is enough for the others to leave.
         let (plan, _) = azure.converge(&current(), &services, &nodes(1));
         assert_eq!(members(&azure), ["n0"]);
         assert!(!plan.pools_kept && plan.warnings.is_empty(), "{plan:#?}");
@@ -471,7 +471,7 @@ fn the_last_members_leave_when_they_are_told_to() {
     assert!(warned(&plan, "none of 2 known nodes takes part"));
 }
 
-/// Interfaces leave the cluster's pool with their nodes, and nobody leaves because nobody is seen.
+/// Interfaces leave the cluster's pool with their nodes, but not if no node is known.
 #[test]
 fn interfaces_leave_with_their_nodes() {
     let config = Config {
@@ -550,7 +550,7 @@ fn interfaces_leave_with_their_nodes() {
         assert_eq!(found, members, "{about}");
         let writes = members.iter().filter(|count| **count == 0).count();
         assert_eq!(log.len(), writes, "{about}: {log:?}");
-        // Whoever comes back is a member again.
+        // A returning node becomes a member again.
         azure.converge(&config, &services, &nodes);
         assert_eq!(
             [0, 1, 2].map(|nic| pools(&azure, nic).len()),
@@ -558,7 +558,7 @@ fn interfaces_leave_with_their_nodes() {
             "{about}"
         );
     }
-    // In 2018 nobody left.
+    // In the edition of 2018 no node leaves.
     let (mut azure, nodes) = cluster(2, 1);
     azure.converge(&note(), &services, &nodes);
     let (_, log) = azure.converge(&note(), &services, &nodes[..1]);

@@ -29,13 +29,14 @@ fn a_public_address_is_made_once_and_goes_with_its_service() {
     );
     azure.converge(&note(), &[deleting(service("servicea", &[80]))], &[]);
     assert!(azure.snapshot.public_ips.is_empty());
-    // What is gone is gone, a second time as well.
+    // A second deletion finds nothing.
     let (plan, log) = azure.converge(&note(), &[deleting(service("servicea", &[80]))], &[]);
     assert_eq!(log, Vec::<String>::new());
     assert!(!plan.services[&key("servicea")].exists);
 }
 
-/// While a new address is not known, security rules lead to the old one: it must not be somebody else's by then.
+/// While a new address is unknown, security rules lead to the old one, which must not have another owner by
+/// then.
 #[test]
 fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
     for exclusive in [false, true] {
@@ -308,7 +309,7 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
         web
     };
     let labelled = with(seen(&[]), keys::DNS_LABEL, "shop");
-    // What it is, and whether its address stays when it becomes internal.
+    // The change of the service, and whether its address stays when it becomes internal.
     for (asked, why) in [
         (labelled, "has label \"shop\""),
         (seen(&["20.0.0.2"]), "the status of default/a shows it"),
@@ -343,7 +344,7 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
         azure.converge(&keep, std::slice::from_ref(&asked), &[]);
         let again = azure.public_ip("testCluster-aa").expect("it stays");
         assert_eq!(again.properties.ip_address, address.properties.ip_address);
-        // Whoever is asked to, or deletes the service, lets go of it.
+        // A configured deletion, or the deletion of the service, releases the address.
         let mut other = azure.clone();
         other.converge(&current(), &flipped, &[]);
         assert!(other.public_ip("testCluster-aa").is_none());

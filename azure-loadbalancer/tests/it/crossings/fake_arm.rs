@@ -1,5 +1,5 @@
-//! A resource manager written for these tests alone, from the recordings of others and not from this crate's emulator: documents
-//! by path, whole writes, and the few refusals that matter here.
+//! A resource manager for these tests alone, written from recordings and independent of this crate's
+//! emulator: documents by path, whole writes, and the few rejections that matter here.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -154,7 +154,7 @@ impl Store {
             }
         }
         if path.contains("/publicipaddresses/") {
-            // Who uses it is not the writer's to say.
+            // Clients do not write the reference to the user.
             let properties = body["properties"].as_object_mut().unwrap();
             properties.remove("ipConfiguration");
             let kept = old
@@ -264,7 +264,7 @@ impl Store {
         if !self.users(path).is_empty() {
             return refusal(400, "PublicIPAddressCannotBeDeleted");
         }
-        // A dynamic address that nothing uses any more is given to somebody else.
+        // A dynamic address that is no longer used goes to another owner.
         let used: Vec<_> = self
             .documents
             .keys()

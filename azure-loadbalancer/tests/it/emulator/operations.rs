@@ -127,7 +127,7 @@ fn a_write_that_fails_later_leaves_what_was_there() {
     let after = machine.get(&path).unwrap();
     assert_eq!(after["properties"]["provisioningState"], "Failed");
     assert_eq!(after["tags"], before["tags"]);
-    // The next write mends it.
+    // The next write repairs it.
     ask(&mut machine, "PUT", &path, Some(public_ip("Standard"))).expect(200);
     machine.finish_operations();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Scale sets: a model, and machines that follow it when they are told to.
+//! Scale sets: a model, and machines that are upgraded on request.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A resource manager with a network, and short ways to ask it.
+//! A resource manager with a network, and helpers for requests.
 
 use azure_loadbalancer::emulator::{EmulatorOptions, Machine};
 use bytes::Bytes;

@@ -1,4 +1,5 @@
-//! The process ends after any of its requests, before or after it was carried out, and another one goes on.
+//! Crashes: the process ends after any of its requests, before or after it was carried out, and another one
+//! continues.
 
 use std::future::{Ready, ready};
 use std::slice::from_ref;
@@ -15,7 +16,7 @@ use tower_service::Service as TowerService;
 
 use crate::execute::world::*;
 
-/// Carries so many requests; of the next one only the emulator learns, if at all.
+/// A transport that carries a number of requests. The next one reaches only the emulator, if at all.
 #[derive(Clone)]
 struct Crashing {
     emulator: Emulator,

@@ -102,7 +102,7 @@ async fn addresses_of_a_cluster_with_the_same_name_are_left_alone() {
                 machine.put(&id, address).unwrap();
             };
             let rg2 = OTHERS.replace("others", "rg2");
-            // Made by somebody else's provider, and by this one; here, and in a group that both use.
+            // Created by another provider, and by this one; here, and in a group that both use.
             put(OTHERS, "default/web", None);
             put(OTHERS, "default/other", Some("others"));
             put(&rg2, "default/web", None);

@@ -1,4 +1,4 @@
-//! From nothing to what services ask for, and back.
+//! Reconciliation from an empty Azure to the requested services, and back.
 
 use std::time::Duration;
 
@@ -236,7 +236,7 @@ async fn an_address_of_the_user_is_used_and_survives() {
         .reconcile(std::slice::from_ref(&auto), &nodes(1))
         .await
         .unwrap();
-    // The address of its own is in use while it changes to the user's: no order of whole writes is refused.
+    // The own address is in use while the service moves to the user's: no order of whole writes is rejected.
     let pinned = azure_loadbalancer::Service {
         load_balancer_ip: Some(USER_IP.to_owned()),
         ..auto

@@ -1,4 +1,4 @@
-//! A cluster in an emulated Azure, with things of others in it.
+//! A cluster in an emulated Azure, with resources of other owners.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -34,8 +34,8 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// An Azure with a network, a security group with a rule of somebody else, an address that a user has made, and a load balancer
-/// of somebody else.
+/// Creates an Azure with a network, a security group with a foreign rule, a user's address, and a foreign
+/// load balancer.
 pub(crate) fn azure(options: EmulatorOptions) -> Emulator {
     let emulator = Emulator::new(options);
     emulator.with(|machine| {
@@ -67,7 +67,7 @@ pub(crate) fn azure(options: EmulatorOptions) -> Emulator {
 /// The address of `user-ip`.
 pub(crate) const USER_IP: &str = "20.0.0.1";
 
-/// A client whose requests go through something.
+/// Returns a client over another transport.
 pub(crate) fn client_through<S>(service: S, retry: RetryPolicy) -> ArmClient
 where
     S: TowerService<Request<Bytes>, Response = Response<Bytes>> + Clone + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! An API server that answers what a test says, one answer after the other.
+//! A scripted API server: one response after the other.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -40,7 +40,7 @@ pub(crate) struct Stream(mpsc::UnboundedSender<Bytes>);
 
 impl Stream {
     pub(crate) fn send(&self, text: &str) {
-        // Nobody may read it any more.
+        // The client may have gone.
         let _ = self.0.send(Bytes::copy_from_slice(text.as_bytes()));
     }
 }

@@ -1,4 +1,4 @@
-//! Statuses follow what is reconciled.
+//! Statuses that follow reconciliations.
 
 use std::time::Duration;
 
@@ -214,7 +214,7 @@ async fn where_services_are_reached_is_in_their_status() {
     let (first, second) = ((web.clone(), address.clone()), (web.clone(), address));
     assert_eq!(patches(&server), [first, second]);
 
-    // What has not changed is not written, and what was never reached is not either.
+    // Unchanged statuses are not written, and neither are those of services that were never reachable.
     pass(100).await;
     assert_eq!(patches(&server), []);
     events.send(&event("MODIFIED", &balanced("web", "ClusterIP", 3)));
@@ -226,7 +226,7 @@ async fn where_services_are_reached_is_in_their_status() {
     following.abort();
 }
 
-/// The same with a status that says where it is reached.
+/// Returns a service with a status.
 fn published(name: &str, kind: &str, version: u32, ingress: &Value) -> Value {
     let mut service = balanced(name, kind, version);
     service["status"] = json!({ "loadBalancer": ingress });
@@ -240,7 +240,7 @@ async fn what_a_status_says_is_looked_at() {
     let stale = json!({ "ingress": [{ "ip": "20.0.0.9" }] });
     let services = [
         published("db", "ClusterIP", 1, &json!({})),
-        // It has stopped asking for a load balancer while nobody looked.
+        // It has stopped requesting a load balancer while no program was running.
         published("old", "ClusterIP", 2, &stale),
         published("web", "LoadBalancer", 3, &reached),
     ];
@@ -257,13 +257,13 @@ async fn what_a_status_says_is_looked_at() {
     let of = |name: &str| format!("/api/v1/namespaces/shop/services/{name}/status");
     let address = vec!["20.0.0.1".to_owned()];
     pass(60).await;
-    // What says the truth already is not written.
+    // A correct status is not written.
     assert_eq!(patches(&server), [(of("old"), Vec::new())]);
     events.send(&event(
         "MODIFIED",
         &published("old", "ClusterIP", 4, &json!({})),
     ));
-    // Somebody else empties one: it is written again.
+    // Another program empties one: it is written again.
     events.send(&event(
         "MODIFIED",
         &published("web", "LoadBalancer", 5, &json!({})),

@@ -25,7 +25,7 @@ pub(crate) async fn start() -> (String, Patches) {
     start_failing(0, 503).await
 }
 
-/// The same with so many first answers that are errors.
+/// Starts a server whose first `times` responses are errors.
 pub(crate) async fn start_failing(times: usize, status: u16) -> (String, Patches) {
     start_with(times, status, Leases::default()).await
 }
@@ -60,7 +60,7 @@ pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (St
     (address, kept)
 }
 
-/// A body that never ends and says nothing: a quiet watch.
+/// A body that never ends and sends nothing: a quiet watch.
 struct Quiet;
 
 impl hyper::body::Body for Quiet {

@@ -1,4 +1,4 @@
-//! The commands in the documents are what the program takes.
+//! Tests of the commands in the documents.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn commands(document: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Copies the example to where the document's commands find it, and what they name beside it.
+/// Copies the example to the paths in the document's commands, with the files that they name.
 fn lay_out(directory: &Path) {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     for below in ["", "azure-loadbalancer"] {
@@ -70,7 +70,7 @@ async fn commands_of_the_documents_work() {
             let mut checked = program();
             checked.current_dir(directory.path()).args(&arguments);
             if arguments[0] != "emulator" {
-                // The last check before anybody is asked: the file is there and has this mistake.
+                // The last check before any connection: the file exists and has this mistake.
                 std::fs::write(directory.path().join("azure.json"), "{").unwrap();
                 for argument in arguments
                     .iter()

@@ -150,7 +150,7 @@ async fn mistakes_have_their_file_line_and_path() {
             planned.stderr
         );
     }
-    // A mistake in one service is one of that service, which keeps what it has.
+    // A mistake in one service affects only that service, which keeps its resources.
     let bad = format!(
         "{services}---\nkind: Service\nmetadata:\n  name: bad\nspec:\n  type: LoadBalancer\n  ports:\n  - port: 700000\n"
     );

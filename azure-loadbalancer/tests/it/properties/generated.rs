@@ -143,7 +143,7 @@ impl Asked {
 pub(crate) struct Told {
     readiness: Readiness,
     unreadable: bool,
-    /// Another one's address in place of its own.
+    /// The address of another machine in place of its own.
     address: Option<u8>,
 }
 
@@ -225,8 +225,8 @@ pub(crate) fn configs() -> impl Strategy<Value = Config> {
         },
         maximum_load_balancer_rule_count: if few { 6 } else { 250 },
         maximum_interface_rule_count: if few { 8 } else { 299 },
-        // Who is not alone leaves what it cannot prove to be its own: pools of interfaces do not tell the addresses of nodes that have
-        // left, and in 2018 nobody looked for a proof.
+        // Without exclusive rights, unproven rules stay: pools of interfaces do not contain the addresses of
+        // departed nodes, and the edition of 2018 did not check.
         exclusive_security_group: exclusive || kind < 3,
         ..match kind {
             0 => note(),

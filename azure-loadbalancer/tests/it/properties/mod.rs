@@ -1,4 +1,4 @@
-//! Laws that hold for all services, whatever they ask for, in whatever order, and wherever execution stops.
+//! Properties for any services, in any order, with execution interrupted anywhere.
 
 pub(crate) mod generated;
 
@@ -19,8 +19,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(),
         failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// (i) Nothing is left to do after at most four rounds, (iii) every write is one that the resource manager takes, (vi) no rule
-    /// lets anybody to where no service is, (vii) no two rules share a priority, (ix) no load balancer has too many rules, and no
+    /// (i) Plans are complete after at most four rounds, (iii) every write is valid, (vi) no rule leads where
+    /// no service is, (vii) no two rules share a priority, (ix) no load balancer has too many rules, and no
     /// node is behind too many.
     #[test]
     fn plans_come_to_an_end_and_leave_a_state_that_is_valid(
@@ -52,7 +52,7 @@ proptest! {
         }
     }
 
-    /// (ii) and (v): when all services have gone, what is left is what others had.
+    /// (ii) and (v): after the deletion of all services, only the resources of other owners are left.
     #[test]
     fn nothing_is_left_of_services_and_nothing_is_taken_from_others(
         config in configs(), steps in steps(), deleted in any::<bool>(),
@@ -70,7 +70,7 @@ proptest! {
         for service in &mut last {
             service.deleting = true;
         }
-        // They are told to go, or are simply not there any more.
+        // They are deleted, or simply missing.
         azure.converge(&config, if deleted { &last } else { &[] }, &nodes);
         azure.converge(&config, &[], &nodes);
         prop_assert_eq!(provable(everything(&azure, &config), &config), provable(before, &config));
@@ -124,7 +124,7 @@ proptest! {
             let one = plan(&config, &services, &nodes, &azure.snapshot);
             let two = plan(&config, &other.0, &other.1, &azure.snapshot);
             prop_assert_eq!(&one, &two);
-            // In what is read, order and case of ids decide on nothing either.
+            // The order and letter case of ids in the snapshot do not influence the plan either.
             let seen = Echo(echo).of(&azure.snapshot);
             let three = plan(&config, &services, &nodes, &seen);
             let told = |plan: &Plan| {
@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// (viii) What is written becomes different by it, and is written once.
+    /// (viii) Every write changes something, and is written once.
     #[test]
     fn every_write_changes_something(config in configs(), steps in steps()) {
         let (mut azure, _) = machines(&config);
@@ -164,7 +164,7 @@ proptest! {
     fn all_rounds_are_planned_at_once(config in configs(), steps in steps()) {
         let (mut azure, _) = machines(&config);
         with_noise(&mut azure, &config);
-        // Who is not alone remembers addresses, which single plans do not.
+        // Without exclusive rights the executor remembers addresses, which single plans do not.
         let config = Config { exclusive_security_group: true, ..config };
         for step in steps {
             let (services, nodes) = (step.services(&config), step.nodes());
@@ -232,8 +232,8 @@ fn destinations(properties: &SecurityRuleProperties) -> impl Iterator<Item = &St
     single.chain(&properties.destination_address_prefixes)
 }
 
-/// The addresses in the cluster's pools; `in_use` only of load balancers that have a rule of the cluster, since others are left
-/// alone.
+/// Returns the addresses in the cluster's pools. With `in_use`, only those of load balancers that have a rule
+/// of the cluster, since others are left alone.
 fn members(azure: &Azure, in_use: bool) -> BTreeSet<String> {
     let balancers = azure.snapshot.load_balancers.iter();
     let ours = balancers.filter(|balancer| {
@@ -255,8 +255,8 @@ fn addresses(nodes: &[Node]) -> BTreeSet<String> {
     addresses.map(ToString::to_string).collect()
 }
 
-/// The security rules of services without a floating address lead to all members of pools and to nobody else; and each service that
-/// may be reached has some.
+/// Checks that the security rules of services without a floating address lead to exactly the members of
+/// pools, and that each service that may be reached has some.
 fn nodes_are_reached(
     azure: &Azure,
     config: &Config,
@@ -293,7 +293,7 @@ fn nodes_are_reached(
             .services
             .get(&service.key)
             .is_some_and(|one| one.error.is_none());
-        // Who is inside is reached from everywhere inside without a rule.
+        // Internal services are reachable from inside without a rule.
         let needs_rules = says(keys::DISABLE_FLOATING_IP) && !says(keys::INTERNAL);
         if is_fine && needs_rules && !members.is_empty() {
             for port in service.ports.iter().filter_map(|port| port.node_port) {
@@ -349,8 +349,8 @@ fn open_to_services_only(
     Ok(())
 }
 
-/// Between two writes of one plan: a public address that is given back is open to nobody. A private one may be for a moment, since
-/// the frontend moves in one write and the rule in the next.
+/// Checks between two writes of one plan that a released public address is not open. A private one may be for
+/// a moment, since the frontend moves in one write and the rule in the next.
 fn open_to_nobody_else(azure: &Azure, config: &Config) -> Result<(), TestCaseError> {
     if config.edition == Edition::Note && config.flip_order == FlipOrder::BreakFirst {
         return Ok(()); // The order of 2018, literally.
@@ -391,7 +391,8 @@ fn provable(mut parts: BTreeMap<String, Value>, config: &Config) -> BTreeMap<Str
     parts
 }
 
-/// All parts of all resources by name, without what every write changes and without the cluster's pools, which stay.
+/// Returns all parts of all resources by name, without fields that every write changes and without the
+/// cluster's pools, which stay.
 fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
     let mut parts = BTreeMap::new();
     for balancer in &azure.snapshot.load_balancers {
@@ -402,7 +403,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
                     let name = format!("{} {kind} {}", balancer.name, part["name"]);
                     let mut properties = part["properties"].clone();
                     let fields = properties.as_object_mut().expect("an object");
-                    // Filled in by the first write, whoever wrote.
+                    // Defaults of the first write, whoever wrote.
                     fields.retain(|key, _| {
                         !["numberOfProbes", "probeThreshold"].contains(&key.as_str())
                     });
@@ -425,7 +426,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
         let pools = &interface.properties.ip_configurations[0]
             .properties
             .load_balancer_backend_address_pools;
-        // Where others keep the load balancer, machines stay members of its pool.
+        // If other owners keep the load balancer, machines stay members of its pool.
         let strange = pools.iter().filter(|pool: &&SubResource| {
             !pool.id.as_ref().is_some_and(|id| {
                 azure

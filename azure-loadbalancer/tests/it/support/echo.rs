@@ -1,4 +1,4 @@
-//! The same resources as somebody else would give them back: parts in another order, ids in another case.
+//! The same resources in another form: parts in another order, ids in another letter case.
 
 use azure_loadbalancer::Snapshot;
 use serde::Serialize;

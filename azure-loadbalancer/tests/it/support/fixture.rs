@@ -39,7 +39,7 @@ fn named(config: Config) -> Config {
     }
 }
 
-/// A service whose UID is its name, with TCP ports.
+/// Returns a service whose UID is its name, with TCP ports.
 pub(crate) fn service(name: &str, ports: &[u16]) -> Service {
     Service {
         uid: name.to_owned(),

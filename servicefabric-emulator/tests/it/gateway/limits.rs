@@ -182,7 +182,7 @@ async fn bodies_that_are_no_objects_are_told_so() {
         "/emulator/page-size",
         "/emulator/services/Shop~Web/$/scale",
     ] {
-        // The members of a list are not taken for those of an object, whose order nobody knows.
+        // The items of a list are not taken for the members of an object in an unknown order.
         for body in [
             "7",
             "\"text\"",

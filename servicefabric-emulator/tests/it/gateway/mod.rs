@@ -1,4 +1,4 @@
-//! The gateway, asked over real sockets: statuses, bodies and headers as clients see them.
+//! Tests of the gateway over real sockets: statuses, bodies and headers as clients see them.
 #![cfg(feature = "gateway")]
 
 mod changes;
@@ -31,7 +31,7 @@ use testkit::client::{Answer, Connection};
 /// Long enough for everything to be placed and opened, in the time of the cluster.
 const SETTLED: Duration = Duration::from_secs(600);
 
-/// The version that requests have unless they say another one.
+/// The default version of requests.
 const VERSION: &str = "9.1";
 
 /// An emulator, and how tests speak with it.

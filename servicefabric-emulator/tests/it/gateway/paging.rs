@@ -81,7 +81,7 @@ async fn callers_say_how_long_pages_are() {
 #[tokio::test]
 async fn tokens_are_lower_bounds() {
     let gateway = Gateway::start().await;
-    // What the token names need not be there any more.
+    // The entity that the token names need not exist any more.
     let nodes = gateway.items("/Nodes?ContinuationToken=_Node_0x").await;
     assert_eq!(nodes.len(), 2);
     let services = gateway

@@ -1,4 +1,4 @@
-//! Health reports: what is refused, what is queued, and what becomes of it.
+//! Health reports: rejected, queued and stored.
 
 use std::time::Duration;
 
@@ -213,7 +213,7 @@ async fn replicas_want_the_kind_of_their_service() {
         text(&missing.json["Error"]["Message"])
             .contains("required parameter is missing: ServiceKind")
     );
-    // It is no replica, so the report is about nobody.
+    // The id is not that of a replica, so the report has no entity.
     let wrong = gateway
         .post(
             &format!("{path}/$/ReportHealth?ServiceKind=Stateful&Immediate=true"),

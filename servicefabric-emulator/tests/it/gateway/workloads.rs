@@ -25,7 +25,7 @@ impl Gateway {
         replicas
     }
 
-    /// Waits until so many instances are ready, letting the time of the cluster go on.
+    /// Waits until `count` instances are ready, while the cluster's time moves on.
     async fn until_ready(&self, count: usize) -> Vec<Value> {
         eventually(format!("{count} instances are ready"), async || {
             self.emulator.advance(Duration::from_secs(5));
@@ -144,7 +144,7 @@ async fn what_is_scaled_in_is_closed() {
     }
 }
 
-/// A workload that tells what is asked of it, and opens only what it is allowed to.
+/// A workload that logs its calls, and opens only permitted replicas.
 #[derive(Default)]
 struct Scripted {
     log: Mutex<Vec<String>>,

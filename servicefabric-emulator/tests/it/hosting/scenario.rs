@@ -39,7 +39,7 @@ pub(crate) struct Played {
     pub(crate) events: Vec<Logged>,
 }
 
-/// Plays all rows, and says which lead to something else.
+/// Plays all rows, and reports those with another outcome.
 #[track_caller]
 pub(crate) fn check(rows: &[Row]) {
     let mut ids = BTreeSet::new();
