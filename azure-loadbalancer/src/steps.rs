@@ -83,7 +83,8 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Steps given these services, nodes and resources. The service that a step is about must be among the services.
+    /// Steps given these services, nodes and resources. The service that a step is about must be among the
+    /// services.
     pub fn new(
         config: &'a Config,
         services: &'a [Service],

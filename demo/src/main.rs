@@ -1,5 +1,5 @@
-//! The demo: an emulated Service Fabric cluster with real HTTP services in it, discovered over its REST gateway and
-//! proxied, that changes over a minute.
+//! The demo: an emulated Service Fabric cluster with real HTTP services in it, discovered over its REST
+//! gateway and proxied, that changes over a minute.
 //!
 //! `proxy` is the part to read for embedding: it starts a proxy, its server and its admin page from a
 //! provider.

@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns `text` with every control character written as `\u001b`: none of it can end a line, move a terminal's cursor or
-/// reverse the direction of the text around it. The result of JSON stays JSON.
+/// Returns `text` with every control character written as `\u001b`: none of it can end a line, move a
+/// terminal's cursor or reverse the direction of the text around it. The result of JSON stays JSON.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(is_control) else {
         return Cow::Borrowed(text);

@@ -16,8 +16,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Starts a thread of this name that writes to `output`. `on_event` is called on that thread. It may write to this log,
-    /// and must not flush it.
+    /// Starts a thread of this name that writes to `output`. `on_event` is called on that thread. It may
+    /// write to this log, and must not flush it.
     ///
     /// # Errors
     ///
@@ -36,8 +36,8 @@ impl LogWriter {
         Ok(Self { queue })
     }
 
-    /// Hands a line, with its line end, to the thread. Returns false if the line was dropped, since too many wait.
-    /// It never blocks for longer than a copy of a pointer takes.
+    /// Hands a line, with its line end, to the thread. Returns false if the line was dropped, since too many
+    /// wait. It never blocks for longer than a copy of a pointer takes.
     pub fn write(&self, line: impl Into<Box<[u8]>>) -> bool {
         self.queue.push(line.into())
     }
@@ -53,8 +53,8 @@ impl LogWriter {
         self.queue.reopen();
     }
 
-    /// Waits until the lines that were written before are where they belong, at most for `within`. Returns false if they are
-    /// not. Blocks the thread.
+    /// Waits until the lines that were written before are where they belong, at most for `within`. Returns
+    /// false if they are not. Blocks the thread.
     pub fn flush(&self, within: Duration) -> bool {
         self.queue.flush(within)
     }

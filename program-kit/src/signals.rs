@@ -68,7 +68,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen, within a tokio runtime. From here on these signals do not end the process by themselves.
+    /// Begins to listen, within a tokio runtime. From here on these signals do not end the process by
+    /// themselves.
     ///
     /// # Errors
     ///
@@ -87,8 +88,8 @@ impl Signals {
         })
     }
 
-    /// Listens to SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM as well, where they exist: they are logged instead of ending the process.
-    /// SIGUSR1 wakes [`reopen`](Self::reopen).
+    /// Listens to SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM as well, where they exist: they are logged instead of
+    /// ending the process. SIGUSR1 wakes [`reopen`](Self::reopen).
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! The service manager that starts the program, such as systemd: listening sockets that it passes, and messages to it.
+//! The service manager that starts the program, such as systemd: listening sockets that it passes, and
+//! messages to it.
 //!
-//! Sockets come by the protocol of `sd_listen_fds(3)`, messages go by that of `sd_notify(3)`. Without a service manager
-//! there are no sockets, and messages go nowhere.
+//! Sockets come by the protocol of `sd_listen_fds(3)`, messages go by that of `sd_notify(3)`. Without a
+//! service manager there are no sockets, and messages go nowhere.
 
 use std::net::SocketAddr;
 
@@ -27,8 +28,8 @@ pub(crate) enum Message {
 ///
 /// # Errors
 ///
-/// A passed socket does not listen for TCP connections, or no listener of the settings has its address: its clients would
-/// wait forever.
+/// A passed socket does not listen for TCP connections, or no listener of the settings has its address: its
+/// clients would wait forever.
 pub(crate) fn add_sockets(
     settings: &Settings,
     sockets: &mut ListeningSockets,

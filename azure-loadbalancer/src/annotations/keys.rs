@@ -10,7 +10,8 @@ macro_rules! keys {
 }
 
 keys! {
-    /// `true`: reachable from the virtual network only. `false` or absent: from the internet. Anything else is an error.
+    /// `true`: reachable from the virtual network only. `false` or absent: from the internet. Anything else
+    /// is an error.
     INTERNAL = "azure-load-balancer-internal";
     /// The subnet of an internal frontend.
     INTERNAL_SUBNET = "azure-load-balancer-internal-subnet";
@@ -19,7 +20,8 @@ keys! {
     MODE = "azure-load-balancer-mode";
     /// The label of the public address in the DNS.
     DNS_LABEL = "azure-dns-label-name";
-    /// `true`: security rules are shared with other services ([`Edition::Note`](crate::config::Edition::Note) only; today all are).
+    /// `true`: security rules are shared with other services ([`Edition::Note`](crate::config::Edition::Note)
+    /// only; today all are).
     SHARED_RULE = "azure-shared-securityrule";
     /// The resource group of the public address.
     RESOURCE_GROUP = "azure-load-balancer-resource-group";

@@ -94,7 +94,8 @@ fn local(
     })
 }
 
-/// The port that an annotation names: a number, of which one of the service's ports means its node port, or a port's name.
+/// The port that an annotation names: a number, of which one of the service's ports means its node port, or a
+/// port's name.
 fn own_port(
     service: &Service,
     config: &Config,

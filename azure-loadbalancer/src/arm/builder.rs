@@ -65,8 +65,8 @@ impl ArmClientBuilder {
     ///
     /// # Errors
     ///
-    /// The endpoint is not an absolute `http` or `https` address, has a path, or would get tokens over plain HTTP although it
-    /// is not on this machine.
+    /// The endpoint is not an absolute `http` or `https` address, has a path, or would get tokens over plain
+    /// HTTP although it is not on this machine.
     pub fn build(self) -> Result<ArmClient, EndpointError> {
         let Self {
             transport,

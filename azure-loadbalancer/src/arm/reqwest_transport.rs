@@ -47,9 +47,9 @@ impl ReqwestTransport {
         Self::with(None, false)
     }
 
-    /// A transport that obeys `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment, and trusts the authorities of a file
-    /// (PEM) or those of the operating system. Over TLS a proxy sees no token. It is nothing for the metadata service of a machine,
-    /// which no proxy reaches.
+    /// A transport that obeys `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment, and trusts the
+    /// authorities of a file (PEM) or those of the operating system. Over TLS a proxy sees no token. It is
+    /// nothing for the metadata service of a machine, which no proxy reaches.
     ///
     /// # Errors
     ///

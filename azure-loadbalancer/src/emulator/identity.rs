@@ -1,4 +1,5 @@
-//! The places where tokens come from: the endpoint of client credentials, and the managed identity of a machine.
+//! The places where tokens come from: the endpoint of client credentials, and the managed identity of a
+//! machine.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};

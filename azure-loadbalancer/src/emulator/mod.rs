@@ -1,5 +1,5 @@
-//! Azure's resource manager in memory, to develop and test against: load balancers, public addresses, security groups,
-//! virtual networks, network interfaces, virtual machines and scale sets.
+//! Azure's resource manager in memory, to develop and test against: load balancers, public addresses,
+//! security groups, virtual networks, network interfaces, virtual machines and scale sets.
 //!
 //! It checks what Azure checks: ids must lead somewhere, resources in use are not deleted, limits are kept.
 //! It has etags, asynchronous operations, pages, defaults, allocated addresses, and ids in random letter

@@ -1,7 +1,8 @@
 //! From load balancers of sku Basic to those of sku Standard, in stages that are carried out one by one.
 //!
-//! Azure changes the sku of no load balancer, and of a public address only while nothing uses it. So the load balancers go, the
-//! addresses become Standard, and the load balancers are made again with the same addresses.
+//! Azure changes the sku of no load balancer, and of a public address only while nothing uses it. So the load
+//! balancers go, the addresses become Standard, and the load balancers are made again with the same
+//! addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -202,7 +202,8 @@ fn external(
             && world.referrer(&id).is_none()
         {
             let (address, by) = (found.name.clone(), user.to_string());
-            // Load balancers are read before addresses: a frontend of this cluster may have been created between.
+            // Load balancers are read before addresses: a frontend of this cluster may have been created
+            // between.
             let is_ours = user.segment("loadBalancers").is_some_and(|balancer| {
                 world
                     .balancer(balancer)

@@ -246,8 +246,9 @@ impl<'a> World<'a> {
 
     /// Returns true if a public address with these tags is this cluster's.
     ///
-    /// In another resource group the cluster's name is not enough: clusters in other groups may have it as well, and most are called
-    /// `kubernetes`. There the tag with the cluster's own group counts, or that a service of ours names the group or is reached there.
+    /// In another resource group the cluster's name is not enough: clusters in other groups may have it as
+    /// well, and most are called `kubernetes`. There the tag with the cluster's own group counts, or that a
+    /// service of ours names the group or is reached there.
     pub(super) fn owns(&self, id: &ArmId, owners: &Owners) -> bool {
         let group = id.resource_group().unwrap_or_default();
         if !owners.may_be_of(self.config) {
@@ -397,7 +398,8 @@ impl<'a> World<'a> {
         address.filter(|address| !address.is_empty())
     }
 
-    /// All addresses that are provably of this cluster: of its frontends, public addresses and members of pools.
+    /// All addresses that are provably of this cluster: of its frontends, public addresses and members of
+    /// pools.
     pub(super) fn addresses(&self) -> impl Iterator<Item = String> {
         let ours = self.snapshot.load_balancers.iter();
         let ours = ours.filter(|balancer| self.is_ours(balancer));

@@ -140,7 +140,8 @@ async fn locked(path: &std::path::Path, health: &Health) -> Result<File, Failure
     };
     let mut is_told = false;
     loop {
-        // Nothing is written there, so it may be a file that is used otherwise. It may be another one at each attempt.
+        // Nothing is written there, so it may be a file that is used otherwise. It may be another one at each
+        // attempt.
         let file = OpenOptions::new()
             .create(true)
             .append(true)

@@ -1,5 +1,5 @@
-//! The admin page in a real browser, by day, by night and on a phone. Its screenshots are those of the docs: they are
-//! written to `docs/images` when `UPDATE_SCREENSHOTS` is set, and to a folder of the test otherwise.
+//! The admin page in a real browser, by day, by night and on a phone. Its screenshots are those of the docs:
+//! they are written to `docs/images` when `UPDATE_SCREENSHOTS` is set, and to a folder of the test otherwise.
 
 use std::path::Path;
 use std::time::Duration;

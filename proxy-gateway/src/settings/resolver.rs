@@ -104,7 +104,8 @@ fn suits_this_machine() -> bool {
     cfg!(target_os = "linux") && sources().map_or(true, |text| has_no_other_source(&text))
 }
 
-/// Returns true if names of hosts come from the table of hosts and DNS alone, in the text of an `nsswitch.conf`.
+/// Returns true if names of hosts come from the table of hosts and DNS alone, in the text of an
+/// `nsswitch.conf`.
 fn has_no_other_source(text: &str) -> bool {
     let lines = text.lines().filter_map(|line| line.split('#').next());
     let mut databases = lines.filter_map(|line| line.split_once(':'));

@@ -31,8 +31,8 @@ const FOREIGN: [(&str, &str); 3] = [
 
 /// Reports sections that nothing reads.
 ///
-/// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is no mistake,
-/// unless it is nearly one of ours.
+/// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is
+/// no mistake, unless it is nearly one of ours.
 pub(super) fn judge(document: &Node, problems: &mut Problems) {
     let Node::Object(root) = document else {
         return;

@@ -95,7 +95,7 @@ async fn run_follows_checks_and_outlives_the_agent() {
     .await;
     assert_eq!(get(proxy, "/").await, "second");
 
-    // An agent that is gone changes nothing.
+    // A stopped agent changes nothing.
     agent.kill().await;
     eventually("the source is failing", async || {
         get(admin, "/api/v1/providers").await.contains("failing")

@@ -72,7 +72,7 @@ fn closing(place: &Place) -> Load {
     })
 }
 
-/// Ends them when each has had so many answers. None may have failed.
+/// Ends the loads when each has had `answers` responses. None may have failed.
 async fn end(loads: impl IntoIterator<Item = RunningLoad>, answers: u64) {
     for load in loads {
         load.wait_for_finished(answers).await;
@@ -109,7 +109,7 @@ async fn it_takes_the_place_under_load_and_no_request_fails() {
     end(loads, 500).await;
 }
 
-/// The slower of two has served by then, and finishes what it has begun.
+/// The slower of two candidates serves by then, and finishes its requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_that_start_at_once_neither_fails_a_request() {
     let origin = Origin::named("a");
@@ -149,7 +149,7 @@ async fn one_that_never_gets_ready_changes_nothing() {
     let origin = Origin::named("a");
     let place = Place::new(&origin);
     let running = place.start().await;
-    // Its control plane is nobody, so that it has nothing to serve.
+    // Its control plane does not exist, so it has nothing to serve.
     let nobody = format!(
         r#""XdsDiscovery": {{ "Servers": ["http://127.0.0.1:{}"] }}"#,
         peers::free_port()
@@ -178,7 +178,7 @@ async fn one_that_never_gets_ready_changes_nothing() {
     assert!(running.wait().await.success());
     assert_eq!(get().await, "a");
 
-    // And one that nobody succeeds gives its port back, with the delay cut short by a second signal.
+    // Without a successor it releases its port, with the delay cut short by a second signal.
     successor.interrupt();
     successor.wait_for_output("stopping").await;
     successor.interrupt();

@@ -21,7 +21,7 @@ const READY: &str = "a second Ctrl-C stops at once";
 /// Half of the shortest default that a test would wait for instead.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A running gateway in front of a destination that sends back what it is sent.
+/// A running gateway in front of a destination that echoes requests.
 struct Gateway {
     process: PeerProcess,
     _origin: Origin,
@@ -36,7 +36,7 @@ impl Gateway {
     async fn listening(listener: Value, limits: Value) -> Self {
         let origin = Origin::start(|request| async {
             let real_ip = request.headers().get("x-real-ip").cloned();
-            // The rest of what a client is too slow to send never comes.
+            // The rest of a too slow request never arrives.
             let sent = request.into_body().collect().await;
             let mut response = Response::new(body::full(sent.unwrap_or_default().to_bytes()));
             if let Some(real_ip) = real_ip {
@@ -285,7 +285,7 @@ async fn the_ends_of_the_ranges_serve() {
         let mut client = Connection::http1(gateway.address()).await.unwrap();
         let answer = client.get("/").await.unwrap();
         assert_eq!(answer.status, 200, "HTTP/1.1 with {limits}");
-        // More than once what any window has at the least.
+        // More than the minimum of any window.
         let sent = "some".repeat(100_000);
         let mut client = Connection::http2(gateway.address()).await.unwrap();
         let request = client.request("POST", "/").body(body::full(sent.clone()));

@@ -27,8 +27,8 @@ fn closing(address: SocketAddr, name: &'static str) -> Origin {
     })
 }
 
-/// The program asks the servers that are named, keeps what they say for its time to live, follows it, and goes on with the last
-/// addresses when nobody answers.
+/// The program queries the configured servers, keeps their answers for the time to live, follows changes, and
+/// continues with the last addresses if no server responds.
 #[tokio::test]
 async fn destinations_are_where_the_name_server_says() {
     let server = NameServer::start().await;

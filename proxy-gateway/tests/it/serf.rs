@@ -10,7 +10,7 @@ use testkit::client::Connection;
 use testkit::origin::Origin;
 use testkit::time::eventually;
 
-/// An agent that listens on a port of its own.
+/// Starts an agent on its own port.
 async fn agent() -> (AgentInMemory, SocketAddr) {
     let agent = AgentInMemory::new("gw");
     let address = agent.listen().await.expect("there is a port");
@@ -140,7 +140,7 @@ async fn run_follows_the_members_and_outlives_the_agent() {
     })
     .await;
 
-    // An agent that is gone changes nothing.
+    // A stopped agent changes nothing.
     agent.stop();
     eventually("the source is failing", async || {
         told("/api/v1/providers").await.contains("failing")

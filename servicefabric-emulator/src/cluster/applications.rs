@@ -22,8 +22,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`, `FABRIC_E_APPLICATION_ALREADY_EXISTS`; `E_INVALIDARG` for a parameter that
-    /// the type does not declare.
+    /// `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`, `FABRIC_E_APPLICATION_ALREADY_EXISTS`; `E_INVALIDARG` for a
+    /// parameter that the type does not declare.
     pub fn create_application(&mut self, creation: ApplicationCreation) -> Result<(), FabricError> {
         let declared = self.application_type(&creation.type_name, &creation.type_version)?;
         check_parameters(declared, &creation.parameters)?;

@@ -29,8 +29,8 @@ impl Cluster {
         Self::build(topology, false, None)
     }
 
-    /// The same, with [workloads](Self::attach_workloads) from the first moment on: no replica is ready before its address
-    /// was [published](Self::publish_address).
+    /// The same, with [workloads](Self::attach_workloads) from the first moment on: no replica is ready
+    /// before its address was [published](Self::publish_address).
     ///
     /// # Errors
     ///

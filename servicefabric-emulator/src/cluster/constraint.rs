@@ -14,9 +14,9 @@ const MAX_DEPTH: usize = 16;
 
 /// An expression such as `NodeType == Front && Disk != Slow || NodeName == _Node_0`.
 ///
-/// Comparisons are `==` and `!=`, of a property of the node with a text; `&&` binds before `||`, and parentheses before
-/// both. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of every node; a node without a
-/// property differs from every text.
+/// Comparisons are `==` and `!=`, of a property of the node with a text; `&&` binds before `||`, and
+/// parentheses before both. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of every
+/// node; a node without a property differs from every text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraint {
     /// One of these has to hold; any node fits when there is none.

@@ -40,7 +40,8 @@ impl PortPool {
             self.next += 1;
             return port;
         }
-        // A node of an emulated cluster may have more replicas than ports: then some share one. Nothing listens there.
+        // A node of an emulated cluster may have more replicas than ports: then some share one. Nothing
+        // listens there.
         self.free.pop_first().unwrap_or(self.first)
     }
 

@@ -68,8 +68,8 @@ impl FromStr for PartitionId {
     }
 }
 
-/// One replica of a stateful service, or one instance of a stateless one, in the whole cluster. The number alone is
-/// unique inside its partition only.
+/// One replica of a stateful service, or one instance of a stateless one, in the whole cluster. The number
+/// alone is unique inside its partition only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaRef {
     /// The partition.
@@ -84,8 +84,9 @@ impl fmt::Display for ReplicaRef {
     }
 }
 
-/// An id that grows with `sequence`: as real ones, steps of 100 ns, of which `since` is the first. Ten thousand of them
-/// take a second, so that a cluster that begins later has none of those that an earlier one had.
+/// An id that grows with `sequence`: as real ones, steps of 100 ns, of which `since` is the first. Ten
+/// thousand of them take a second, so that a cluster that begins later has none of those that an earlier one
+/// had.
 pub(crate) fn instance_id(since: i64, sequence: u64) -> i64 {
     let step = i64::try_from(sequence % 1_000_000_000).unwrap_or(0);
     let spread = i64::try_from(hash("instance", sequence) % 700).unwrap_or(0);

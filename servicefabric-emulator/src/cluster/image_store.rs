@@ -49,8 +49,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for a path that is none and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE` when it is
-    /// larger than 1 MiB, `E_FAIL` when the store is full.
+    /// `E_INVALIDARG` for a path that is none and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE`
+    /// when it is larger than 1 MiB, `E_FAIL` when the store is full.
     pub fn upload(&mut self, path: &str, size: u64, content: &[u8]) -> Result<(), FabricError> {
         let path = checked(path)?;
         let text = match is_manifest(&path) {

@@ -213,8 +213,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes a node down and brings it up at the same moment. `instance_id` is the life of the node that is meant; 0:
-    /// the present one.
+    /// Takes a node down and brings it up at the same moment. `instance_id` is the life of the node that is
+    /// meant; 0: the present one.
     ///
     /// # Errors
     ///

@@ -34,7 +34,8 @@ impl Cluster {
         self.nodes.get(name).map(|entry| &entry.node)
     }
 
-    /// The application types in all versions, by name and version; of one name, and in one version, if that is given.
+    /// The application types in all versions, by name and version; of one name, and in one version, if that
+    /// is given.
     ///
     /// # Errors
     ///

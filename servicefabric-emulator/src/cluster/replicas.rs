@@ -53,8 +53,9 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves the primary to `node`; `None`: to one that has a secondary. Where there is a secondary, the two change their
-    /// roles; elsewhere a replica is built first, and the present primary goes when that has taken over.
+    /// Moves the primary to `node`; `None`: to one that has a secondary. Where there is a secondary, the two
+    /// change their roles; elsewhere a replica is built first, and the present primary goes when that has
+    /// taken over.
     ///
     /// # Errors
     ///
@@ -173,12 +174,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes an instance out of the naming service and closes it after `delay`, as a scale-in or an upgrade does.
+    /// Takes an instance out of the naming service and closes it after `delay`, as a scale-in or an upgrade
+    /// does.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST`; `FABRIC_E_INVALID_FOR_STATEFUL_SERVICES` for a replica of a stateful service,
-    /// which is moved instead; `FABRIC_E_NOT_READY` when the instance is not ready, or drained already.
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST`; `FABRIC_E_INVALID_FOR_STATEFUL_SERVICES` for a replica of a
+    /// stateful service, which is moved instead; `FABRIC_E_NOT_READY` when the instance is not ready, or
+    /// drained already.
     pub fn drain_instance(&mut self, instance: ReplicaRef, delay: Span) -> Result<(), FabricError> {
         let found = self.existing_replica(instance)?;
         if self.is_stateful(instance.partition) {

@@ -61,7 +61,8 @@ pub struct ServiceCreation {
     pub instance_close_delay: Span,
     /// The time to wait for a replica that is down before it is replaced.
     pub replica_restart_wait: Span,
-    /// The name that the DNS service of the cluster has for it; empty for none. It is kept and shown, not resolved.
+    /// The name that the DNS service of the cluster has for it; empty for none. It is kept and shown, not
+    /// resolved.
     pub dns_name: String,
 }
 

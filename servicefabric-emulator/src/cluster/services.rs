@@ -28,9 +28,10 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_SERVICE_TYPE_NOT_FOUND`, `FABRIC_E_SERVICE_ALREADY_EXISTS`;
-    /// `E_INVALIDARG` for a name that is not below that of the application, for counts, partitions and constraints that
-    /// make no sense, and for a kind that is not that of the type.
+    /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_SERVICE_TYPE_NOT_FOUND`,
+    /// `FABRIC_E_SERVICE_ALREADY_EXISTS`; `E_INVALIDARG` for a name that is not below that of the
+    /// application, for counts, partitions and constraints that make no sense, and for a kind that is not
+    /// that of the type.
     pub fn create_service(&mut self, creation: ServiceCreation) -> Result<(), FabricError> {
         self.add_service(creation)?;
         self.settle();
@@ -142,8 +143,8 @@ impl Cluster {
         Ok(wanted)
     }
 
-    /// A service that is created during an upgrade has to have its type in both versions: the upgrade ends in one of
-    /// them.
+    /// A service that is created during an upgrade has to have its type in both versions: the upgrade ends in
+    /// one of them.
     fn check_survives_upgrade(
         &self,
         application: &Application,

@@ -68,8 +68,8 @@ impl HealthReport {
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for an empty or `System.` source and for an empty property, `FABRIC_E_VALUE_TOO_LARGE` for words
-    /// that are too long.
+    /// `E_INVALIDARG` for an empty or `System.` source and for an empty property, `FABRIC_E_VALUE_TOO_LARGE`
+    /// for words that are too long.
     pub(crate) fn checked(mut self) -> Result<Self, FabricError> {
         if self.source.is_empty() || self.property.is_empty() {
             return Err(FabricError::invalid_argument(

@@ -7,8 +7,9 @@ use super::moment::Span;
 ///
 /// Package activations and downloads know nothing of this: their waits always grow linearly.
 ///
-/// The setting `ActivationRetryBackoffExponentiationBase` is a number. The documentation lets 0 mean both constant and
-/// linear; its worked example (10, 20, 30, 40 s) decides for linear. A base of 1 is constant, since 1ⁿ = 1.
+/// The setting `ActivationRetryBackoffExponentiationBase` is a number. The documentation lets 0 mean both
+/// constant and linear; its worked example (10, 20, 30, 40 s) decides for linear. A base of 1 is constant,
+/// since 1ⁿ = 1.
 ///
 /// ```
 /// use servicefabric_emulator::hosting::{BackoffMode, Span};
@@ -106,8 +107,8 @@ pub(super) fn restart_wait(config: &HostingConfig, failures: u32, jitter: Span) 
         .min(config.activation_max_retry_interval)
 }
 
-/// The wait before a failed download or activation is tried again: as many intervals as there were failures, one at
-/// least, and never more than the cap.
+/// The wait before a failed download or activation is tried again: as many intervals as there were failures,
+/// one at least, and never more than the cap.
 pub(super) fn retry_wait(interval: Span, cap: Span, failures: u32) -> Span {
     interval.saturating_mul(failures.max(1).into()).min(cap)
 }

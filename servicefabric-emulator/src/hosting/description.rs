@@ -82,14 +82,16 @@ pub struct CodePackageDescription {
     pub role: Role,
     /// The kind of host.
     pub host_type: HostType,
-    /// The program of the setup entry point, which runs once, to its end, before the main one starts. Default none.
+    /// The program of the setup entry point, which runs once, to its end, before the main one starts. Default
+    /// none.
     pub setup: Option<Arc<str>>,
     /// The program of the main entry point.
     pub main: Arc<str>,
     /// An exit with code 0 is its regular end: it is not started again. Default false.
     pub run_to_completion: bool,
-    /// A program that does not know Service Fabric: hosting registers the types on its behalf, and moves its replicas
-    /// elsewhere when it fails again and again (`DeployedServiceFailoverContinuousFailureThreshold`). Default false.
+    /// A program that does not know Service Fabric: hosting registers the types on its behalf, and moves its
+    /// replicas elsewhere when it fails again and again
+    /// (`DeployedServiceFailoverContinuousFailureThreshold`). Default false.
     pub guest: bool,
 }
 

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// A local Service Fabric cluster: the REST gateway that sfctl and the SDKs speak to, and the hosting life cycle behind it
+/// A local Service Fabric cluster: the REST gateway that sfctl and the SDKs speak to, and the hosting life
+/// cycle behind it
 #[derive(Debug, Parser)]
 #[command(name = "servicefabric-emulator", version, propagate_version = true)]
 pub(super) struct Cli {

@@ -12,8 +12,8 @@ use crate::hosting::{
 
 /// The outcome of a script.
 ///
-/// Its text has a line for each event, and several for each state, all of which begin with their time; lines of states
-/// go on with `=`. As JSON it is an object with `log` and `states`; times are numbers of seconds.
+/// Its text has a line for each event, and several for each state, all of which begin with their time; lines
+/// of states go on with `=`. As JSON it is an object with `log` and `states`; times are numbers of seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
     /// The title of the script.

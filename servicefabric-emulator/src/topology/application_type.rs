@@ -244,7 +244,8 @@ impl ManifestDescription {
     }
 }
 
-/// Gives a manifest without code packages the one that hosts everything, and checks that every type is hosted once.
+/// Gives a manifest without code packages the one that hosts everything, and checks that every type is hosted
+/// once.
 fn finish_manifest(manifest: &mut ServiceManifest, at: &str, problems: &mut Problems) {
     let types = || {
         manifest

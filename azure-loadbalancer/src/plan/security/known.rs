@@ -201,7 +201,8 @@ fn addresses_of_who_stays(
     (retained, shared)
 }
 
-/// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named or not.
+/// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named
+/// or not.
 fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
     let balancers = world.snapshot.load_balancers.iter();
     let balancers = balancers.filter(|balancer| world.is_ours(balancer));

@@ -16,7 +16,8 @@ use crate::naming;
 use crate::resources::{Access, ArmId, NetworkSecurityGroup, SecurityRule};
 use crate::service::ServiceKey;
 
-/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that do not.
+/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that
+/// do not.
 const PRIORITIES: std::ops::Range<u16> = 500..4096;
 
 /// The security group as it will be.

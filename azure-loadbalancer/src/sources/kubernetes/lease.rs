@@ -36,7 +36,8 @@ pub struct LeaseOptions {
     /// The time that other programs wait after the last renewal they have seen, in whole seconds. Default: 15
     /// s.
     pub duration: Duration,
-    /// The time after the last renewal at which the holder gives up by itself; shorter than the duration. Default: 10 s.
+    /// The time after the last renewal at which the holder gives up by itself; shorter than the duration.
+    /// Default: 10 s.
     pub renew_deadline: Duration,
     /// The wait between two renewals or attempts. Default: 2 s.
     pub retry: Duration,
@@ -56,8 +57,8 @@ impl Default for LeaseOptions {
 }
 
 impl LeaseOptions {
-    /// The same with another duration of at least 3 s, of which the renewal deadline is two thirds and the wait between two renewals
-    /// two fifteenths.
+    /// The same with another duration of at least 3 s, of which the renewal deadline is two thirds and the
+    /// wait between two renewals two fifteenths.
     #[must_use]
     pub fn with_duration(mut self, duration: Duration) -> Self {
         self.duration = Duration::from_secs(duration.as_secs().max(3));
@@ -257,8 +258,8 @@ where
         }
     }
 
-    /// Lets go of the lease, if it is held, so that another program need not wait until it is over. Call it once nothing is
-    /// written any more.
+    /// Lets go of the lease, if it is held, so that another program need not wait until it is over. Call it
+    /// once nothing is written any more.
     ///
     /// # Cancel safety
     ///

@@ -338,7 +338,8 @@ async fn a_node_that_is_refused_keeps_no_service_waiting() {
         assert!(errors["vm-3"].has_code("InvalidBackendAddress"));
         assert!(report.other_failures.is_empty(), "{report:#?}");
         assert_eq!(members(&emulator), 2);
-        // Once with the services and once alone; where none of the nodes was a member, in between as one of three and one of two.
+        // Once with the services and once alone; where none of the nodes was a member, in between as one of
+        // three and one of two.
         let refused = if is_new { 4 } else { 2 };
         assert_eq!(writes_of(&emulator, "loadBalancers", 400), refused);
 

@@ -64,7 +64,8 @@ async fn commands_of_the_documents_work() {
                 ended(&peers::output(command).await, 0);
                 continue;
             }
-            // Nothing of Azure, of a cluster or of a port is at hand; that the command is understood, shows before that.
+            // Nothing of Azure, of a cluster or of a port is at hand; that the command is understood, shows
+            // before that.
             command.arg("--help");
             ended(&peers::output(command).await, 0);
             let mut checked = program();

@@ -76,7 +76,8 @@ proptest! {
         prop_assert_eq!(provable(everything(&azure, &config), &config), provable(before, &config));
     }
 
-    /// A crash after any write leaves a state from which the same end is reached, without anything that is forgotten.
+    /// A crash after any write leaves a state from which the same end is reached, without anything that is
+    /// forgotten.
     #[test]
     fn a_crash_after_any_write_forgets_nothing(
         config in configs(), steps in steps(), crashes in proptest::collection::vec(0..6usize, 12),

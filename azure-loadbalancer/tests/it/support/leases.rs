@@ -1,4 +1,5 @@
-//! Leases as an API server of Kubernetes keeps them, after the reference of `coordination.k8s.io/v1` and its validation.
+//! Leases as an API server of Kubernetes keeps them, after the reference of `coordination.k8s.io/v1` and its
+//! validation.
 
 use std::sync::Arc;
 

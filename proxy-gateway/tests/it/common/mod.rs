@@ -34,14 +34,14 @@ pub(crate) fn spawn(arguments: &[&str]) -> PeerProcess {
     peers::spawn(command(arguments))
 }
 
-/// Starts it, and waits until it says what it says last at its start.
+/// Starts the program, and waits for the last line of its start.
 pub(crate) async fn start(arguments: &[&str], ready: &str) -> PeerProcess {
     let mut process = spawn(arguments);
     process.wait_for_output(ready).await;
     process
 }
 
-/// A configuration file in a folder of its own.
+/// A configuration file in its own folder.
 pub(crate) struct ConfigFile {
     folder: TempDir,
 }

@@ -1,4 +1,4 @@
-//! The commands of the pages: their options exist, and what they name is there.
+//! Tests of the commands in the pages: their options and files exist.
 
 use std::collections::BTreeMap;
 

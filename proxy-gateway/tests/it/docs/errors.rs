@@ -1,4 +1,4 @@
-//! Names that the pages list: of errors, of what is not honoured, of targets, of labels.
+//! Tests of names in the pages: errors, keys that are not honoured, targets, labels.
 
 use std::collections::BTreeSet;
 use std::path::Path;

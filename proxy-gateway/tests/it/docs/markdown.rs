@@ -82,7 +82,7 @@ impl Page {
         }
     }
 
-    /// The table under `heading` whose first column is called `first`.
+    /// Returns the table under `heading` whose first column is called `first`.
     pub(crate) fn table(&self, heading: &str, first: &str) -> &Table {
         let mut found = self
             .tables

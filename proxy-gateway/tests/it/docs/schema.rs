@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
             self.keys.insert(below.clone(), self.key(property));
             self.node(property, &below);
         }
-        // A transform has any of these keys, as far as a schema can say.
+        // A transform may have any of these keys, as far as a schema can express.
         for name in node["propertyNames"]["enum"]
             .as_array()
             .into_iter()

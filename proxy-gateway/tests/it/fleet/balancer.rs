@@ -1,4 +1,4 @@
-//! A load balancer in front of gateways: an Envoy that asks them whether they are ready.
+//! A load balancer in front of gateways: an Envoy that checks their readiness.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub(crate) struct Balancer {
 }
 
 impl Balancer {
-    /// Starts it, and waits until it knows that both may be asked.
+    /// Starts it, and waits until it considers both ready.
     pub(crate) async fn start(envoy: &Peer, gateways: [&Gateway; 2]) -> Self {
         let address = free();
         let checked = |address: &str, port: u16| {

@@ -1,4 +1,4 @@
-//! Clusters of other kinds drive Envoys: the library serves whatever provides a configuration.
+//! Clusters of other kinds drive Envoys: the library serves any provider of a configuration.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -121,7 +121,7 @@ async fn envoy_follows_a_service_fabric_cluster() {
         })
     };
     set_instances(1).expect("it may be so");
-    // It is listed until it has ended, so that those who ask it before the next look at the list are not answered.
+    // It is listed until it has ended, so requests before the next poll may fail.
     eventually("one instance is left", async || {
         replicas(&envoy).await == Some(1)
     })
@@ -172,7 +172,7 @@ async fn envoy_follows_a_serf_cluster() {
     let envoy = Envoy::start(&envoy, "envoy-1", [plane.address; 2]).await;
     until_answered(envoy.address, "any.example", "one").await;
 
-    // A member joins, and is asked as well.
+    // A member joins, and gets requests as well.
     let (_two, _origin) = member(&serf, &gateway, "two").await;
     until_answered(envoy.address, "any.example", "two").await;
     until_answered(envoy.address, "any.example", "one").await;

@@ -93,7 +93,7 @@ impl ControlPlane {
         self.process.resume();
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub(crate) async fn stop(&mut self) {
         self.process.terminate();
         let (status, said) = self.process.wait_with_output().await;
@@ -200,7 +200,7 @@ impl Gateway {
         }
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub(crate) async fn stop(&mut self) {
         self.process.terminate();
         let (status, said) = self.process.wait_with_output().await;

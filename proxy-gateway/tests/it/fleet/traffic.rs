@@ -10,7 +10,7 @@ use testkit::body;
 use testkit::client::{Answer, Connection, Load, RunningLoad};
 use testkit::time::{eventually, guarded};
 
-/// One request over a connection of its own: the status, and what answers.
+/// Sends a request on its own connection. Returns the status, and the name of the instance.
 pub(crate) async fn get(
     proxy: SocketAddr,
     host: &str,
@@ -26,7 +26,7 @@ pub(crate) async fn get(
     Some((answer.status.as_u16(), answer.text()))
 }
 
-/// Waits until requests for a host are answered by somebody.
+/// Waits until an instance responds to requests for a host.
 pub(crate) async fn until_answered(proxy: SocketAddr, host: &str, name: &str) {
     let wanted = Some((200, name.to_owned()));
     eventually(format!("{proxy} answers {host} with {name}"), async || {
@@ -55,7 +55,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 const SHOP: &[&str] = &["first", "second", "third", "fourth"];
 
 impl Traffic {
-    /// Every other request asks for the connection to end with it, so that there are always new ones.
+    /// Every other request closes its connection, so that new connections are opened all the time.
     pub(crate) fn start(name: &'static str, proxy: SocketAddr) -> Self {
         let seen = Arc::new(Mutex::new(BTreeSet::new()));
         let loads = ASKED.map(|(host, branch, may_answer)| {
@@ -96,7 +96,7 @@ impl Traffic {
         self.seen.lock().clone()
     }
 
-    /// Waits for so many more requests of each kind.
+    /// Waits for `requests` more requests of each kind.
     pub(crate) async fn more(&self, requests: u64) {
         for load in &self.loads {
             let done = load.report().finished;
@@ -112,7 +112,8 @@ impl Traffic {
         .await;
     }
 
-    /// Waits until an instance answers no more: of so many requests that each instance gets some.
+    /// Waits until an instance gets no more requests: in a series that is long enough for each instance to
+    /// get some.
     pub(crate) async fn until_unseen(&self, instance: &str) {
         guarded(format!("{} no longer sees {instance}", self.name), async {
             loop {

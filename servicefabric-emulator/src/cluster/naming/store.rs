@@ -158,8 +158,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` when there are names below it, it has properties, or it
-    /// is that of an application or a service.
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` when there are names below it, it has
+    /// properties, or it is that of an application or a service.
     pub fn delete_name(&mut self, name: &FabricName) -> Result<(), FabricError> {
         let entry = self.names.entry(name)?;
         let used = entry.is_system
@@ -220,8 +220,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_VALUE_TOO_LARGE` for a name of more than 800 bytes, a value of more than
-    /// 1 MiB, more than 1000 properties or more than 16 MiB together.
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_VALUE_TOO_LARGE` for a name of more than 800 bytes, a value
+    /// of more than 1 MiB, more than 1000 properties or more than 16 MiB together.
     pub fn put_property(
         &mut self,
         name: &FabricName,

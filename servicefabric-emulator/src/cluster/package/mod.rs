@@ -52,9 +52,9 @@ impl std::error::Error for PackageError {}
 impl ApplicationType {
     /// Reads the type that a package declares. `read` gives a file by its path from the root of the package.
     ///
-    /// Of the manifests these parts count: parameters, imported service manifests, default services; service types with
-    /// placement constraints and extensions, code packages, endpoints. Policies, overrides of configuration and
-    /// certificates are carried in the text of the manifest and change nothing.
+    /// Of the manifests these parts count: parameters, imported service manifests, default services; service
+    /// types with placement constraints and extensions, code packages, endpoints. Policies, overrides of
+    /// configuration and certificates are carried in the text of the manifest and change nothing.
     ///
     /// # Errors
     ///

@@ -59,7 +59,8 @@ impl Cluster {
             return;
         };
         run.domain_timer = token;
-        // A domain that is taken back has no limit: there is nothing else left to do. Infinite is never planned.
+        // A domain that is taken back has no limit: there is nothing else left to do. Infinite is never
+        // planned.
         let limit = if run.back {
             Span::INFINITE
         } else {

@@ -90,8 +90,8 @@ impl Cluster {
     /// # Errors
     ///
     /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`,
-    /// `FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS`, `FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION`; `E_INVALIDARG` for
-    /// unknown parameters, and for a version without a type that a service has.
+    /// `FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS`, `FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION`;
+    /// `E_INVALIDARG` for unknown parameters, and for a version without a type that a service has.
     pub fn upgrade_application(
         &mut self,
         name: &FabricName,
@@ -206,7 +206,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_NOT_FOUND`; `FABRIC_E_APPLICATION_NOT_UPGRADING` when there is none that could be taken back.
+    /// `FABRIC_E_APPLICATION_NOT_FOUND`; `FABRIC_E_APPLICATION_NOT_UPGRADING` when there is none that could
+    /// be taken back.
     pub fn roll_back_upgrade(&mut self, name: &FabricName) -> Result<(), FabricError> {
         self.existing_application(name)?;
         if self.upgrades.get(name).is_none_or(|run| run.back) {

@@ -16,8 +16,8 @@ pub(super) const ROUTES: &[Route] = &[
     Route::post("/Applications/{application*}/$/Delete", delete),
 ];
 
-/// Bits of `ApplicationDefinitionKindFilter` that admit applications that were described to the cluster, as all here were;
-/// 0 is all.
+/// Bits of `ApplicationDefinitionKindFilter` that admit applications that were described to the cluster, as
+/// all here were; 0 is all.
 const DESCRIBED: u32 = 1;
 
 fn list(call: &mut Call<'_>) -> Result<Answer, ApiError> {

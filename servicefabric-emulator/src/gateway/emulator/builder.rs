@@ -192,8 +192,9 @@ impl Builder {
         self
     }
 
-    /// Provisions this type and creates an application of it, with the default services of the type: `ShopType` becomes
-    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads one.
+    /// Provisions this type and creates an application of it, with the default services of the type:
+    /// `ShopType` becomes `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`]
+    /// reads one.
     pub fn package(mut self, package: ApplicationType) -> Self {
         self.packages.push(package);
         self

@@ -145,8 +145,8 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// For a status outside of 200 to 599, a delay of more than an hour, a path that no call has, no calls to hit, and the
-    /// 1,001st fault.
+    /// For a status outside of 200 to 599, a delay of more than an hour, a path that no call has, no calls to
+    /// hit, and the 1,001st fault.
     pub fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         fault.action.check()?;
         check_path(&fault.path)?;

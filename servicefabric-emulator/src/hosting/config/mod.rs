@@ -25,15 +25,16 @@ pub enum Profile {
     Documented,
     /// The behaviour of the runtime's published source (6.4).
     ///
-    /// * The disabling is scheduled when a replica is asked for and there are *more* failures than the threshold.
+    /// * The disabling is scheduled when a replica is asked for and there are *more* failures than the
+    ///   threshold.
     /// * The exponent is cut to a whole number: 10, 20, 30, 50, 70 s …
     /// * A type that is not registered in time is an error.
     /// * A new replica is given up after `ReplicaOpenFailureMaxRetryThreshold` retries.
     Runtime64,
 }
 
-/// All settings. The fields have the names that a cluster manifest gives them, in snake case; the defaults are the
-/// runtime's. [`set`](Self::set) takes the names of the manifest.
+/// All settings. The fields have the names that a cluster manifest gives them, in snake case; the defaults
+/// are the runtime's. [`set`](Self::set) takes the names of the manifest.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HostingConfig {
@@ -45,8 +46,8 @@ pub struct HostingConfig {
     pub activation_max_failure_count: u32,
     /// The longest wait after a failed activation or a crash. Default 3600 s.
     pub activation_max_retry_interval: Span,
-    /// The longest an activation may take before it counts as failed, and a deactivation before the processes are
-    /// killed. Default 180 s.
+    /// The longest an activation may take before it counts as failed, and a deactivation before the processes
+    /// are killed. Default 180 s.
     pub activation_timeout: Span,
     /// The growth of the waits after crashes (`ActivationRetryBackoffExponentiationBase`). Default:
     /// exponential with base 1.5.
@@ -91,7 +92,8 @@ pub struct HostingConfig {
     pub rap_message_retry_interval: Span,
     /// The least time between two such questions. Default 1.5 s.
     pub minimum_interval_between_rap_message_retry: Span,
-    /// After how many retries a new replica is given up; `None`: never. Default never; with [`Profile::Runtime64`] 40.
+    /// After how many retries a new replica is given up; `None`: never. Default never; with
+    /// [`Profile::Runtime64`] 40.
     pub replica_open_failure_max_retry_threshold: Option<u32>,
 }
 

@@ -14,7 +14,8 @@ use crate::hosting::key::{PackageKey, ProcessKey};
 use crate::hosting::moment::Span;
 
 impl Node {
-    /// Ends the main process of a code package with an exit code, as if it had crashed, been killed or finished.
+    /// Ends the main process of a code package with an exit code, as if it had crashed, been killed or
+    /// finished.
     ///
     /// # Errors
     /// There is no such process.
@@ -45,8 +46,8 @@ impl Node {
             .collect()
     }
 
-    /// Starts the code of a package that was just activated: first all setup entry points, and the main ones when
-    /// these are done.
+    /// Starts the code of a package that was just activated: first all setup entry points, and the main ones
+    /// when these are done.
     pub(super) fn start_code(&mut self, key: &PackageKey) {
         for process in self.process_keys(key) {
             if self.about(&process).is_some_and(|(setup, _)| setup) {

@@ -8,8 +8,8 @@ use crate::hosting::moment::Moment;
 
 /// The precedence of timers that are due at the same time.
 ///
-/// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement exactly at
-/// the instant of the deactivation comes too late.
+/// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement
+/// exactly at the instant of the deactivation comes too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     /// Process starts, registrations, deactivations that finish.

@@ -1,7 +1,8 @@
 //! The emulator under foreign clients: the vendor's command line `sfctl` and the Python library
 //! `azure-servicefabric`. The scripts are in `python/`; their coverage is in `docs/conformance.md`.
 //!
-//! Both come with `cargo xtask peers sfctl`. `ONLY=words` in the environment keeps the checks whose name has these words.
+//! Both come with `cargo xtask peers sfctl`. `ONLY=words` in the environment keeps the checks whose name has
+//! these words.
 #![cfg(feature = "gateway")]
 
 mod documented;

@@ -1,4 +1,5 @@
-//! 204 for one entity that is not there, 404 for lists below a parent that is not there, and paths that are none.
+//! 204 for one entity that is not there, 404 for lists below a parent that is not there, and paths that are
+//! none.
 
 use super::{Gateway, text};
 

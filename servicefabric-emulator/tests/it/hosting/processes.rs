@@ -66,7 +66,8 @@ fn setup_runs_to_its_end_before_the_main_entry_point_starts() {
     assert_eq!(setup.statistics.last_exit_code, 5);
     assert_eq!(setup.statistics.continuous_exit_failure_count, 1);
     node.advance(Moment::from_secs(100));
-    // It runs from 22 to 29, waits 22.5 s, and runs from 51.5 to 58.5. The new replica does not live to see that.
+    // It runs from 22 to 29, waits 22.5 s, and runs from 51.5 to 58.5. The new replica does not live to see
+    // that.
     let words = [
         "start",
         "scheduled",

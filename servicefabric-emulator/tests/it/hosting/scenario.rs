@@ -1,7 +1,7 @@
 //! A small language for scripts and their outcomes, so that a row of a test table reads like a sentence.
 //!
-//! A script is a list of clauses, separated by `;`. First the circumstances, for the one package `P` of application
-//! `fabric:/App`, whose code package `Code` hosts the type `T`:
+//! A script is a list of clauses, separated by `;`. First the circumstances, for the one package `P` of
+//! application `fabric:/App`, whose code package `Code` hosts the type `T`:
 //!
 //! * `set NAME VALUE`: a setting; `exclusive`: the package has an activation id
 //! * `download|activation|deactivation takes SECONDS`, `… fails N`, `… fails always`
