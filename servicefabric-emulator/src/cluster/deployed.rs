@@ -30,7 +30,7 @@ impl Cluster {
         Ok(Page::take(described, page, |found| found.name.to_string()))
     }
 
-    /// One application on a node; `None` when it is not there.
+    /// Returns an application on a node. `None` if it is not deployed there.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Replicas and processes, one by one.
+//! Operations on single replicas and processes.
 
 use super::entity::{Intent, ReplicaRole, ReplicaStatus};
 use super::error::{ErrorCode, FabricError};
@@ -153,7 +153,7 @@ impl Cluster {
                 "no node can take the replica of partition '{partition}'"
             )));
         };
-        // One more for a moment: the old one goes when it is not counted any more.
+        // One more instance for a moment: the old one leaves when it is no longer counted.
         if let Some(replica) = self.replica_mut(moved) {
             replica.intent = Intent::Leave;
         }
@@ -203,7 +203,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Restarts the process of a code package. `instance_id` is the run that is meant; 0: the present one.
+    /// Restarts the process of a code package. `instance_id` is the intended run; 0: the present one.
     ///
     /// # Errors
     ///

@@ -50,12 +50,13 @@ impl BackoffMode {
         }
     }
 
-    /// The wait after `failures` in a row, without a limit, rounded to milliseconds (half away from zero).
+    /// Returns the wait after `failures` consecutive failures, without a limit, rounded to milliseconds (half
+    /// away from zero).
     pub fn wait(self, interval: Span, failures: u32) -> Span {
         self.scaled(interval, failures, |factor| factor)
     }
 
-    /// The same as the runtime's source computes it: the power is cut to a whole number.
+    /// Returns the wait as the runtime's source computes it: the power is truncated to a whole number.
     ///
     /// ```
     /// use servicefabric_emulator::hosting::{BackoffMode, Span};
@@ -73,11 +74,12 @@ impl BackoffMode {
             Self::Linear => return interval.saturating_mul(failures.into()),
             Self::Exponential(base) => base,
         };
-        // Nothing stays nothing, even infinitely often.
+        // Zero stays zero, even with infinitely many failures.
         if interval == Span::ZERO || interval.is_infinite() {
             return interval;
         }
-        // `powi` may differ between machines; repeated products do not. They are over as soon as nothing grows.
+        // `powi` may differ between machines; repeated products do not. The loop ends when the product stops
+        // growing.
         let base = if base > 1.0 { base } else { 1.0 };
         let mut power = 1.0_f64;
         for _ in 0..failures {
@@ -93,7 +95,7 @@ impl BackoffMode {
     }
 }
 
-/// The wait before a crashed process is started again.
+/// Returns the wait before a crashed process restarts.
 pub(super) fn restart_wait(config: &HostingConfig, failures: u32, jitter: Span) -> Span {
     let (mode, interval) = (
         config.activation_retry_backoff,

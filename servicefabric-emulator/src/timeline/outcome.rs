@@ -92,7 +92,7 @@ pub struct State {
     pub service_types: Vec<DeployedServiceType>,
     /// The replicas.
     pub replicas: Vec<DeployedReplica>,
-    /// The health reports that stand.
+    /// The current health reports.
     pub health: Vec<StandingHealth>,
 }
 
@@ -245,7 +245,7 @@ fn process(code: &DeployedCodePackage) -> String {
     text
 }
 
-/// Since when something is unused, and when it goes.
+/// The time since which an entity is unused, and the time of its deactivation.
 struct Ending(Option<Moment>, Option<Moment>);
 
 impl fmt::Display for Ending {

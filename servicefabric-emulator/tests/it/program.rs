@@ -1,4 +1,4 @@
-//! The program, as it is called.
+//! Tests of the program.
 #![cfg(feature = "program")]
 
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A running `serve`, and where its gateway is.
+/// A running `serve`, and the address of its gateway.
 struct Serving {
     process: PeerProcess,
     address: SocketAddr,
@@ -97,7 +97,7 @@ async fn a_second_signal_ends_it_at_once() {
         connection.send(request).await.expect("it answers").status,
         200
     );
-    // A call in flight, which is waited for after the first signal.
+    // A call in flight, which is awaited after the first signal.
     let call = tokio::spawn(async move { connection.get("/Nodes?api-version=6.0").await.is_err() });
     testkit::time::eventually("the call has come", async || {
         serving.get("/emulator").await["FaultyAnswers"] == 1
@@ -424,7 +424,7 @@ async fn a_package_is_deployed_from_its_directory() {
     assert_eq!(count, Some(1), "nothing else is in the cluster");
 }
 
-/// The date at which the clock of a cluster stands, by a service that was created at its beginning.
+/// Returns the date of a cluster's clock, from a service created at its beginning.
 async fn begun(arguments: &[&str]) -> String {
     let serving = Serving::start(arguments).await;
     let node = serving.get("/Nodes/_Node_0?api-version=6.0").await;

@@ -38,7 +38,7 @@ fn examples_lead_to_their_logs() {
         if update {
             fs::write(&expected, &log).unwrap();
         }
-        // A checkout may have turned the ends of lines.
+        // A checkout may have converted line ends.
         let expected = fs::read_to_string(&expected).unwrap().replace("\r\n", "\n");
         assert_eq!(log, expected, "{}", path.display());
     }

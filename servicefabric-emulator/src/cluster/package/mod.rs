@@ -1,4 +1,4 @@
-//! Application packages: manifests as people write them for real clusters.
+//! Application packages: the manifests of real clusters.
 
 mod application;
 mod default_service;
@@ -19,7 +19,7 @@ pub const APPLICATION_MANIFEST: &str = "ApplicationManifest.xml";
 /// The file that makes a directory of a package a service package.
 pub const SERVICE_MANIFEST: &str = "ServiceManifest.xml";
 
-/// The longest manifest, in bytes.
+/// The maximum size of a manifest, in bytes.
 pub const MAX_MANIFEST: usize = 1 << 20;
 
 /// The reason why a package cannot be provisioned.

@@ -19,7 +19,7 @@ impl Cluster {
         Some((target, descriptions(name, declared)))
     }
 
-    /// Names of the manifests that are not the same in both versions.
+    /// Returns the names of the manifests that differ between the two versions.
     pub(super) fn changed_packages(&self, name: &FabricName) -> BTreeSet<Arc<str>> {
         let both = self.upgrades.get(name).zip(self.applications.get(name));
         let Some((run, application)) = both else {

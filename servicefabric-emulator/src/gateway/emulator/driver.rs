@@ -35,7 +35,7 @@ struct Replica {
 enum Stage {
     Opening(AbortHandle),
     Open,
-    /// Opening was given up, but has not ended yet.
+    /// The opening was cancelled, but has not ended yet.
     Cutting(AbortHandle),
     Closing(AbortHandle),
 }

@@ -44,7 +44,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Describes an emulator of this cluster.
+    /// Returns a builder of an emulator for this cluster.
     pub fn builder(topology: crate::topology::Topology) -> Builder {
         Builder::new(topology)
     }

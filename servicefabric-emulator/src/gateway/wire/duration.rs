@@ -72,7 +72,7 @@ fn milliseconds(text: &str) -> Option<u128> {
     (seen && rest.is_empty()).then_some(total)
 }
 
-/// A number of at most eighteen digits: no product above overflows.
+/// Parses a number of at most eighteen digits, so that no product above overflows.
 fn whole(digits: &str) -> Option<u128> {
     let good = (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     good.then(|| digits.parse().ok()).flatten()

@@ -1,4 +1,4 @@
-//! Settings in TOML and JSON.
+//! Parsing of settings in TOML and JSON.
 
 use std::fmt;
 

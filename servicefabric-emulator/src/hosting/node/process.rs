@@ -83,7 +83,7 @@ impl Node {
         Some((about.setup.is_some(), about.run_to_completion))
     }
 
-    /// The wait before another start is over.
+    /// Starts a process again after its wait.
     pub(super) fn start_again(&mut self, process: &ProcessKey) {
         match self.code_mut(process).map(|code| code.state) {
             Some(CodeState::SetupBackingOff) => self.start_setup(process),
@@ -196,7 +196,7 @@ impl Node {
         }
     }
 
-    /// The main process ended, by itself or from outside.
+    /// Handles the end of the main process, by itself or from outside.
     pub(super) fn life_ended(&mut self, process: &ProcessKey, exit_code: i32) {
         let now = self.now;
         let index = self
@@ -262,7 +262,7 @@ impl Node {
         }
     }
 
-    /// An id that no other process of the node had, nor will have.
+    /// Returns an id that no other process of the node has ever had.
     fn next_process_id(&mut self) -> u64 {
         self.processes += 1;
         1000 + self.processes

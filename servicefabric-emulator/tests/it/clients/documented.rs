@@ -1,11 +1,11 @@
-//! The tables of `docs/conformance.md`, which are kept true.
+//! The tables of `docs/conformance.md`, checked and renewed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use parking_lot::Mutex;
 
-/// Taken while the document is written: tests run beside each other.
+/// The lock for writing the document, since tests run concurrently.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// The command that rewrites the tables.

@@ -164,7 +164,7 @@ async fn the_library_shows_its_token() {
         .await;
 }
 
-/// The topologies that come with the crate, by name.
+/// Returns the topologies of the crate, by name.
 fn examples() -> Vec<std::path::PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("topologies");
     let mut found: Vec<_> = std::fs::read_dir(&directory)
@@ -180,7 +180,7 @@ fn examples() -> Vec<std::path::PathBuf> {
     found
 }
 
-/// The files of a client, apart and together.
+/// Writes the files of a client, separate and combined.
 fn write_client(directory: &Path, client: &Identity) {
     std::fs::create_dir(directory).expect("the name is free");
     let (certificate, key) = (client.certificate_pem(), client.key_pem());

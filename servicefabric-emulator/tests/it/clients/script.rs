@@ -1,4 +1,4 @@
-//! Runs the scripts of `python/`.
+//! The runner of the scripts in `python/`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Both, or nothing.
+    /// Returns both clients. `None` if one is missing.
     pub(super) fn find() -> Option<Self> {
         Some(Self {
             sfctl: peers::find("sfctl")?,

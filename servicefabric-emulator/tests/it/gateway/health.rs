@@ -1,4 +1,4 @@
-//! Questions about health.
+//! Health queries.
 
 use serde_json::{Value, json};
 

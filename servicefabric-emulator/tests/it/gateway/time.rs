@@ -1,4 +1,4 @@
-//! Time that goes by itself.
+//! Virtual time that follows the real clock.
 
 use std::time::Duration;
 

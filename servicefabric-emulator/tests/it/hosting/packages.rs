@@ -166,7 +166,7 @@ fn an_application_stays_while_one_of_its_packages_is_used() {
     node.activate(&other).unwrap();
     node.take_events();
     node.advance(Moment::from_secs(2000));
-    // The unused package of the used application goes by itself, the unused application as a whole.
+    // The unused package of the used application is deactivated alone, the unused application as a whole.
     let gone: Vec<String> = node
         .take_events()
         .iter()

@@ -27,13 +27,13 @@ pub(crate) struct Row {
     pub(crate) id: &'static str,
     /// The script.
     pub(crate) given: &'static str,
-    /// The words that count.
+    /// The words to compare.
     pub(crate) watch: &'static str,
     /// The expected events.
     pub(crate) expect: &'static str,
 }
 
-/// A script that has been played.
+/// A played script.
 pub(crate) struct Played {
     pub(crate) node: Node,
     pub(crate) events: Vec<Logged>,
@@ -251,7 +251,7 @@ pub(crate) fn moment(secs: &str) -> Moment {
     Moment::from_millis(span(secs).as_millis())
 }
 
-/// A time without its unit, which is always seconds here.
+/// Returns a time without its unit, which is always seconds here.
 pub(crate) fn seconds(at: Moment) -> String {
     at.to_string().trim_end_matches('s').to_owned()
 }

@@ -9,7 +9,7 @@ use crate::hosting::{
     PackageKey, Phase, Span,
 };
 
-/// Follows a log, event by event.
+/// A reader that follows a log, event by event.
 #[derive(Default)]
 pub(super) struct Reader {
     last: Moment,
