@@ -9,13 +9,14 @@ use sha2::Sha256;
 
 use crate::service::ServiceKey;
 
-/// The most characters of a name that the resource manager takes.
+/// The maximum number of characters of a resource name.
 pub const LONGEST_NAME: usize = 80;
 
-/// The most characters of the name of a resource group.
+/// The maximum number of characters of a resource group's name.
 const LONGEST_GROUP: usize = 90;
 
-/// The most characters of a name that is cut; the rest is for suffixes that other providers write.
+/// The maximum number of characters of a shortened name. The rest is for suffixes that other providers
+/// append.
 const LONGEST_CUT: usize = 75;
 
 /// The number of characters of a prefix made from a real UID.
@@ -52,7 +53,7 @@ pub fn prefix(uid: &str) -> String {
         .collect()
 }
 
-/// The prefix that a name begins with, in lower case: the name up to its first hyphen.
+/// Returns the prefix of a name, in lower case: the name up to its first hyphen.
 pub fn owner_of(name: &str) -> String {
     name.split('-')
         .next()
@@ -101,7 +102,8 @@ pub fn load_balancer(cluster: &str, vm_set: Option<&str>, internal: bool) -> Str
     }
 }
 
-/// The frontend of a service; an internal one that names its subnet has that in its name.
+/// Returns the name of a service's frontend. That of an internal service includes the subnet, if the service
+/// names one.
 pub fn frontend(prefix: &str, subnet: Option<&str>) -> String {
     match subnet {
         Some(subnet) => cut(format!("{prefix}-{subnet}"), LONGEST_CUT),
@@ -109,7 +111,7 @@ pub fn frontend(prefix: &str, subnet: Option<&str>) -> String {
     }
 }
 
-/// The rule, and the probe, of a port.
+/// Returns the name of the rule, and of the probe, of a port.
 pub fn rule(prefix: &str, subnet: Option<&str>, protocol: &str, port: u16) -> String {
     let end = format!("-{protocol}-{port}");
     match subnet {
@@ -125,18 +127,19 @@ pub fn public_ip(cluster: &str, prefix: &str) -> String {
     format!("{cluster}-{prefix}")
 }
 
-/// The prefix at the end of a name that [`public_ip`] has made for a real UID.
+/// Returns the prefix at the end of a name from [`public_ip`] for a real UID.
 pub(crate) fn owner_of_public_ip(name: &str) -> Option<&str> {
     let (_, prefix) = name.rsplit_once('-')?;
     is_prefix_of_uuid(prefix).then_some(prefix)
 }
 
-/// The entry of a node in a pool of addresses; Kubernetes lets nodes have longer names.
+/// Returns the name of a node's entry in a pool of addresses. Kubernetes allows longer node names.
 pub fn backend_address(node: &str) -> String {
     shortened(node, LONGEST_NAME)
 }
 
-/// The security rule of a port and a source; shared ones have `shared` in place of the prefix.
+/// Returns the name of the security rule of a port and a source. Shared rules have `shared` in place of the
+/// prefix.
 pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> String {
     let source = source.replace('/', "_").replace(':', ".");
     shortened(
@@ -145,10 +148,10 @@ pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> S
     )
 }
 
-/// The beginning of the names of shared security rules.
+/// The first part of the names of shared security rules.
 pub const SHARED: &str = "shared";
 
-/// The version of the internet protocol that an aggregated security rule is about.
+/// The IP version of an aggregated security rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
@@ -166,7 +169,7 @@ impl Family {
     }
 }
 
-/// The beginning of the names of aggregated security rules.
+/// The first part of the names of aggregated security rules.
 pub const AGGREGATED: &str = "k8s-azure-lb_";
 
 /// Returns the name of the security rule for all services with this protocol, these sources and these ports.

@@ -1,4 +1,4 @@
-//! The interface that Kubernetes' controllers have of a cloud: one service at a time.
+//! The cloud interface of Kubernetes' controllers: one service at a time.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub enum ProviderError {
 }
 
 impl LoadBalancerProvider {
-    /// A provider that writes with an executor.
+    /// Creates a provider that writes with an executor.
     pub fn new(executor: Executor) -> Self {
         let config = Config {
             orphans: OrphanPolicy::Report,
@@ -98,7 +98,8 @@ impl LoadBalancerProvider {
         nodes: &[Node],
     ) -> Result<Vec<Ingress>, ProviderError> {
         self.remember(service);
-        // All that are known when it is this one's turn: one that was deleted meanwhile is not made again.
+        // The services known when it is this call's turn: one that was deleted meanwhile is not created
+        // again.
         let report = self
             .executor
             .reconcile_as(&self.config, || self.all(), nodes)
@@ -107,7 +108,7 @@ impl LoadBalancerProvider {
         Ok(outcome.ingress)
     }
 
-    /// The same as [`ensure`](Self::ensure).
+    /// Updates a service like [`ensure`](Self::ensure).
     ///
     /// # Errors
     ///
@@ -171,13 +172,13 @@ impl LoadBalancerProvider {
         known.insert(service.key.clone(), service.clone());
     }
 
-    /// All services that are known.
+    /// Returns all known services.
     fn all(&self) -> Vec<Service> {
         let known = self.known.lock();
         known.values().cloned().collect()
     }
 
-    /// All services that are known, this one as it is now.
+    /// Returns all known services, with this one in its present form.
     fn with(&self, service: &Service) -> Vec<Service> {
         let known = self.known.lock();
         let others = known.values().filter(|other| other.key != service.key);

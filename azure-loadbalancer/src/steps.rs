@@ -113,11 +113,12 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The load balancer that a service has, or, if one is wanted, would get; else that of the cluster.
+    /// Returns the load balancer of a service. Without one, the one that it would get if one is wanted, else
+    /// that of the cluster.
     ///
     /// # Errors
     ///
-    /// Why none can be chosen.
+    /// The reason why none can be chosen.
     pub fn get_service_load_balancer(
         &self,
         service: &ServiceKey,

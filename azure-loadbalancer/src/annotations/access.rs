@@ -11,7 +11,8 @@ use crate::service::Service;
 /// The clients that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Networks and service tags, in the groups that one security rule may have; each group is sorted as texts.
+    /// The networks and service tags, grouped as one security rule can have them. Each group is sorted as
+    /// texts.
     pub sources: Vec<Vec<String>>,
     /// True if the service's rules may be shared with other services.
     pub shared: bool,
@@ -22,7 +23,7 @@ pub struct Access {
 /// The service tag of clients outside the virtual network.
 const INTERNET: &str = "Internet";
 
-/// The service tags of 2018; regions of storage and of databases besides.
+/// The service tags of 2018. Those of storage and of databases also have regions.
 const TAGS_OF_2018: [&str; 9] = [
     "VirtualNetwork",
     "VIRTUAL_NETWORK",
@@ -131,7 +132,7 @@ impl Access {
     }
 }
 
-/// The networks as they are written, each with where it is written; the specification wins.
+/// Returns the networks as written, each with its place. The specification takes precedence.
 fn texts<'a>(service: &'a Service, annotations: &[&'static str]) -> Vec<(&'static str, &'a str)> {
     if !service.source_ranges.is_empty() {
         let ranges = service.source_ranges.iter();

@@ -33,7 +33,7 @@ pub(crate) fn asked_addresses(service: &Service) -> impl Iterator<Item = (&'stat
         .chain(annotated.map(|value| (keys::IPV4, value)))
 }
 
-/// The resource group of the service's public address, if it names one.
+/// Returns the resource group of the service's public address, if it names one.
 pub fn resource_group(service: &Service) -> Option<&str> {
     text::filled(service, keys::RESOURCE_GROUP)
 }

@@ -16,16 +16,16 @@ pub struct ProbeIntent {
     pub port: u16,
     /// The path, with HTTP and HTTPS.
     pub path: Option<String>,
-    /// Seconds between two probes.
+    /// The interval of probes, in seconds.
     pub interval: u32,
-    /// After how many failures a node is down.
+    /// The number of failures after which a node is down.
     pub count: u32,
 }
 
 const INTERVAL: u32 = 5;
 const COUNT: u32 = 2;
 
-/// Interval times count must stay below this many seconds, which is Azure's own limit.
+/// The limit for interval times count, in seconds: Azure's own.
 const LONGEST_VERDICT: u32 = 120;
 
 /// The path at which kube-proxy reports if a node has an instance.
@@ -64,7 +64,8 @@ pub(super) fn read(
     }
 }
 
-/// Nodes without an instance of the service answer 503 at its health check port.
+/// Returns the probe of the health check port, where nodes without an instance of the service respond with
+/// 503.
 fn local(
     service: &Service,
     config: &Config,
@@ -187,7 +188,7 @@ fn annotated(
     })
 }
 
-/// A number of one port's annotation, else of that for all, with the key that has it.
+/// Returns a number from the port's annotation, else from that for all ports, with its key.
 fn number(
     service: &Service,
     of_port: String,

@@ -1,4 +1,4 @@
-//! The client.
+//! The client of the resource manager.
 
 use std::fmt;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) struct Inner {
 }
 
 impl ArmClient {
-    /// A client that sends its requests with a transport.
+    /// Returns a builder of a client with this transport.
     pub fn builder(transport: impl Transport + 'static) -> ArmClientBuilder {
         ArmClientBuilder::new(Arc::new(transport))
     }
@@ -60,7 +60,7 @@ impl ArmClient {
         self.inner.log.counts()
     }
 
-    /// The last calls that were made, the newest last; at most 256.
+    /// Returns the last calls, the newest last; at most 256.
     pub fn last_calls(&self) -> Vec<CallRecord> {
         self.inner.log.last()
     }
@@ -70,11 +70,11 @@ impl ArmClient {
         &self.inner.options
     }
 
-    /// Reads a resource; nothing if it is not there.
+    /// Reads a resource. `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// There is no answer, or none that has the resource.
+    /// The call fails, or its response is malformed.
     pub async fn get<T: DeserializeOwned>(&self, id: &ArmId) -> Result<Option<T>, ArmError> {
         let call = self.call(Method::GET, CallClass::Read, id.as_str())?;
         match self.send(&call).await {
@@ -99,7 +99,7 @@ impl ArmClient {
         };
         let options = &self.inner.options;
         let (mut items, mut bytes) = (Vec::new(), 0_usize);
-        // Pages may lead to each other in a circle, and have nothing in them.
+        // Pages could link to each other in a circle without any items.
         for _ in 0..options.max_pages {
             let answer = match self.send(&call).await {
                 Ok(answer) => answer,
@@ -183,7 +183,7 @@ impl ArmClient {
         self.finish(&call, &answer).await
     }
 
-    /// A call of a path.
+    /// Creates a call of a path.
     pub(super) fn call(
         &self,
         method: Method,
@@ -214,7 +214,8 @@ impl ArmClient {
             &options.network_api_version
         };
         let mut url = self.inner.endpoint.clone();
-        // One by one, so that none is read as more than one: it escapes `%`, `?`, `#` and `\\`.
+        // Each segment is added separately, so that none counts as several: `%`, `?`, `#` and `\\` are
+        // escaped.
         url.path_segments_mut()
             .map_err(|()| wrong())?
             .clear()

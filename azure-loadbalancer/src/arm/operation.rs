@@ -18,7 +18,7 @@ use super::error::{ArmError, ArmErrorKind, ErrorBody};
 
 /// The minimum wait between two polls, whatever the resource manager requests.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
-/// The longest wait between two questions.
+/// The maximum wait between two polls.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -54,7 +54,7 @@ enum Progress {
 }
 
 impl ArmClient {
-    /// Waits until a write is over that has been answered so.
+    /// Waits for the completion of a write with this response.
     pub(super) async fn finish(&self, call: &Call<'_>, answer: &Answer) -> Result<(), ArmError> {
         let Some(trail) = self.trail(call, answer)? else {
             return Ok(());
@@ -131,7 +131,7 @@ fn progress(trail: &Trail, call: &Call<'_>, answer: &Answer) -> Result<Progress,
     }
 }
 
-/// Without a state a write is over.
+/// Returns the progress from a resource's state. Without a state the write is complete.
 fn of_state(call: &Call<'_>, resource: ResourceBody) -> Result<Progress, ArmError> {
     match resource.properties.and_then(|properties| properties.state) {
         Some(state) => ended(call, &state, None),
@@ -144,7 +144,7 @@ fn ended(call: &Call<'_>, status: &str, error: Option<ErrorBody>) -> Result<Prog
     if is("Succeeded") {
         return Ok(Progress::Over);
     }
-    // Anything else is a step on the way; the time limit is for those that lead nowhere.
+    // Any other state is an intermediate step; the time limit ends those that lead nowhere.
     if !is("Failed") && !is("Canceled") {
         return Ok(Progress::UnderWay);
     }

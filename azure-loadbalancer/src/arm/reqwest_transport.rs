@@ -1,4 +1,4 @@
-//! The transport that is built in.
+//! The built-in transport.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub struct ReqwestTransport(discovery_http::ReqwestTransport);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportSetupError {
-    /// The file with certificates of authorities cannot be read, or has none.
+    /// The file with certificate authorities cannot be read, or has none.
     #[error("cannot read certificates from {}", path.display())]
     Authorities {
         /// The file.
@@ -38,7 +38,7 @@ pub enum TransportSetupError {
 }
 
 impl ReqwestTransport {
-    /// A transport that trusts the authorities of the operating system.
+    /// Creates a transport that trusts the authorities of the operating system.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl ReqwestTransport {
         Self::with(authorities, true)
     }
 
-    /// A transport that trusts the authorities of a file (PEM) alone.
+    /// Creates a transport that trusts only the authorities in a file (PEM).
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl ReqwestTransport {
         Self::with_verifier(provider, verifier, environment_proxy)
     }
 
-    /// The client of reqwest, for bodies that arrive in pieces.
+    /// Returns reqwest's client, for streamed bodies.
     #[cfg(feature = "kube")]
     pub(crate) fn client(&self) -> &reqwest::Client {
         self.0.client()

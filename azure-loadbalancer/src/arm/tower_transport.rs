@@ -1,4 +1,4 @@
-//! A transport of a `tower` service.
+//! A transport over a `tower` service.
 
 use std::error::Error;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct TowerTransport<S> {
 }
 
 impl<S> TowerTransport<S> {
-    /// A transport of a service. It is cloned for every request.
+    /// Creates a transport over a service, which is cloned for every request.
     pub fn new(service: S) -> Self {
         Self { service }
     }

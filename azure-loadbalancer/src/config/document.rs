@@ -73,7 +73,7 @@ impl TryFrom<ConfigDocument> for Config {
             primary_vm_set,
             load_balancer_sku,
             load_balancer_class: filled(document.load_balancer_class),
-            // Absent and zero are the default of the edition.
+            // An absent or zero value is the default of the edition.
             maximum_load_balancer_rule_count: document
                 .maximum_load_balancer_rule_count
                 .unwrap_or_default(),
@@ -141,7 +141,7 @@ fn sku(text: Option<String>) -> Result<LoadBalancerSku, String> {
     }
 }
 
-/// Pools of basic load balancers have network interfaces only.
+/// Parses the kind of membership. Pools of basic load balancers have network interfaces only.
 fn membership(text: Option<String>, sku: LoadBalancerSku) -> Result<PoolMembership, String> {
     let usual = match sku {
         LoadBalancerSku::Basic => "nodeIPConfiguration",

@@ -12,10 +12,11 @@ pub use self::cloud::Cloud;
 use crate::resources::ArmId;
 use crate::service::Service;
 
-/// The highest number of rules of a load balancer that Azure's limits allow for a standard one.
+/// The maximum number of rules of a standard load balancer, from Azure's limits.
 pub const DEFAULT_MAXIMUM_RULES: usize = 250;
 
-/// The same in the first versions of Kubernetes' provider, which [`Config::as_in_2018`] follows.
+/// The maximum number of rules in the first versions of Kubernetes' provider, which [`Config::as_in_2018`]
+/// follows.
 pub const MAXIMUM_RULES_IN_2018: usize = 148;
 
 /// The maximum number of rules that the network interface of a node may be behind, over all load balancers.
@@ -32,12 +33,12 @@ pub struct Config {
     /// The Azure cloud. The creator of the [`ArmClient`](crate::ArmClient) passes its addresses on. Default:
     /// the public one.
     pub cloud: Cloud,
-    /// The subscription that everything is in.
+    /// The subscription of all resources.
     pub subscription_id: String,
     /// The resource group of load balancers and machines, and of public addresses without their own
     /// annotation.
     pub resource_group: String,
-    /// The resource group of load balancers; absent: [`Self::resource_group`].
+    /// The resource group of load balancers. Absent: [`Self::resource_group`].
     pub load_balancer_resource_group: Option<String>,
     /// The region of new resources.
     pub location: String,
@@ -46,14 +47,14 @@ pub struct Config {
     pub cluster_name: String,
     /// The virtual network of internal frontends and of nodes.
     pub vnet_name: String,
-    /// The resource group of the virtual network; absent: [`Self::resource_group`].
+    /// The resource group of the virtual network. Absent: [`Self::resource_group`].
     pub vnet_resource_group: Option<String>,
     /// The subnet of internal frontends without their own annotation.
     pub subnet_name: String,
     /// The network security group, which must exist: it is never created. Absent: none is changed, and this
     /// crate restricts no access.
     pub security_group_name: Option<String>,
-    /// The resource group of the network security group; absent: [`Self::resource_group`].
+    /// The resource group of the network security group. Absent: [`Self::resource_group`].
     pub security_group_resource_group: Option<String>,
     /// The availability set or scale set whose load balancer has the cluster's name. It is also read from
     /// `primaryAvailabilitySetName` or `primaryScaleSetName`, depending on `vmType`.
@@ -63,7 +64,7 @@ pub struct Config {
     /// The class (`spec.loadBalancerClass`) of the services that are served. Services of other classes belong
     /// to another controller, and are left alone. Absent: those without a class.
     pub load_balancer_class: Option<String>,
-    /// The most rules that a load balancer may have; default: [`DEFAULT_MAXIMUM_RULES`], also for 0.
+    /// The maximum number of rules of a load balancer. Default: [`DEFAULT_MAXIMUM_RULES`], also for 0.
     pub maximum_load_balancer_rule_count: usize,
     /// The most rules that a node may be behind, of the external and the internal load balancer together;
     /// default: [`DEFAULT_MAXIMUM_RULES_OF_INTERFACE`], also for 0.
@@ -155,7 +156,8 @@ pub enum Edition {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FlipOrder {
-    /// The new frontend, then the security group, then the old frontend, then its public address.
+    /// The new frontend is created first; then follow the security group, the old frontend, and its public
+    /// address.
     #[default]
     MakeBeforeBreak,
     /// The old frontend is removed first, as by Kubernetes' provider of 2018. With [`Edition::Note`] its
@@ -187,7 +189,7 @@ pub enum LeftAddresses {
 }
 
 impl Config {
-    /// A configuration with the defaults of every field.
+    /// Creates a configuration with the defaults of all other fields.
     pub fn new(subscription_id: &str, resource_group: &str, location: &str) -> Self {
         Self {
             subscription_id: subscription_id.to_owned(),
@@ -237,7 +239,7 @@ impl Config {
         self.load_balancer_sku == LoadBalancerSku::Standard
     }
 
-    /// The most rules that a load balancer may have.
+    /// Returns the maximum number of rules of a load balancer.
     pub fn maximum_rules(&self) -> usize {
         match (self.maximum_load_balancer_rule_count, self.edition) {
             (0, Edition::Note) => MAXIMUM_RULES_IN_2018,
@@ -246,7 +248,7 @@ impl Config {
         }
     }
 
-    /// The most rules that a node may be behind.
+    /// Returns the maximum number of rules that a node may be behind.
     pub fn maximum_rules_of_interface(&self) -> usize {
         match self.maximum_interface_rule_count {
             0 => DEFAULT_MAXIMUM_RULES_OF_INTERFACE,
@@ -285,7 +287,7 @@ impl Config {
         )
     }
 
-    /// The id of the network security group, if one is touched.
+    /// Returns the id of the network security group, if one is configured.
     pub fn security_group_id(&self) -> Option<ArmId> {
         let name = self.security_group_name.as_deref()?;
         let group = self
@@ -320,11 +322,11 @@ impl Config {
     }
 }
 
-/// A field of the configuration cannot be used.
+/// The error of an invalid field of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("configuration: {field}: {why}")]
 pub struct ConfigError {
-    /// The field, as it is written in JSON.
+    /// The field, as written in JSON.
     pub field: &'static str,
     /// The reason why the value is invalid, and the valid values.
     pub why: String,

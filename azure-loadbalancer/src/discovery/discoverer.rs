@@ -1,4 +1,4 @@
-//! Services that are the rules of a load balancer.
+//! Discovery of the services behind a load balancer's rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub struct LoadBalancerDiscoverer {
 }
 
 impl LoadBalancerDiscoverer {
-    /// A discoverer that reads this load balancer; destinations are spoken to in plain HTTP.
+    /// Creates a discoverer of this load balancer. Destinations use plain HTTP.
     pub fn new(client: ArmClient, load_balancer: ArmId) -> Self {
         Self {
             client,
@@ -40,7 +40,7 @@ impl LoadBalancerDiscoverer {
         }
     }
 
-    /// Speaks to destinations in HTTPS.
+    /// Uses HTTPS for destinations.
     #[must_use]
     pub fn with_https(mut self) -> Self {
         self.scheme = "https";

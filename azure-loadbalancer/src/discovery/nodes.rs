@@ -1,4 +1,4 @@
-//! Nodes that are the destinations of a discovered cluster.
+//! Nodes from the destinations of a discovered cluster.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -34,14 +34,14 @@ pub struct ClusterNodes {
     states: watch::Receiver<Arc<ProviderState>>,
     cluster: String,
     empty_grace: Duration,
-    /// Since when there is no destination, while that is not believed.
+    /// The time since which there is no destination, while that is ignored.
     empty_since: Option<Instant>,
     /// The nodes that were returned last.
     last: Option<Vec<Node>>,
 }
 
 impl ClusterNodes {
-    /// The nodes of the cluster with this id, as the provider has it.
+    /// Creates a source of the nodes of the provider's cluster with this id.
     pub fn new(provider: &dyn ConfigProvider, cluster: impl Into<String>) -> Self {
         Self {
             states: provider.subscribe(),
@@ -52,7 +52,7 @@ impl ClusterNodes {
         }
     }
 
-    /// The nodes of a cluster as a configuration has it now; nothing if it has no such cluster.
+    /// Returns the nodes of a cluster in a configuration. `None` if it has no such cluster.
     pub fn of(config: &ProxyConfig, cluster: &str) -> Option<Vec<Node>> {
         // Ids are compared ignoring case, as everywhere in a configuration.
         let mut clusters = config.clusters.iter();
@@ -246,7 +246,7 @@ mod tests {
         provider.push("proxy", &["http://10.0.0.2"]);
         assert_eq!(names(&mut source).await, ["node-10-0-0-2"]);
         assert_eq!(began.elapsed(), grace);
-        // Also if it is the first that is seen, since a pool may have members from before.
+        // Also for the first state, since a pool may have earlier members.
         let empty = Pushed::new();
         empty.push("proxy", &[]);
         let mut source = ClusterNodes::new(&empty, "proxy").empty_grace(grace);

@@ -1,4 +1,4 @@
-//! Ids in a case of their own, as Azure writes them from time to time.
+//! Random letter case of ids, as Azure writes them at times.
 
 use serde_json::Value;
 

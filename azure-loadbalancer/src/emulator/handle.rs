@@ -1,4 +1,4 @@
-//! An emulator that several users share.
+//! A shared emulator.
 
 use std::fmt;
 use std::future::{Ready, ready};
@@ -13,7 +13,8 @@ use tower_service::Service;
 use super::machine::Machine;
 use super::options::EmulatorOptions;
 
-/// A [`Machine`] that clients share: clones are the same emulator.
+/// A [`Machine`] that clients share: clones are the same emulator. As a `tower` service it handles the
+/// requests of a client in the same process, without a socket.
 ///
 /// As a `tower` service it answers the requests of a client in the same process, without a socket.
 #[derive(Clone)]
@@ -27,7 +28,7 @@ pub struct Emulator {
 pub struct Lost;
 
 impl Emulator {
-    /// One with nothing in it.
+    /// Creates an empty emulator.
     pub fn new(options: EmulatorOptions) -> Self {
         Self::from(Machine::new(options))
     }
@@ -38,7 +39,7 @@ impl Emulator {
     }
 
     fn lock(&self) -> MutexGuard<'_, Machine> {
-        // A test's panic in `with` leaves a state that is as good as any other.
+        // A panic of a test in `with` leaves a usable state.
         self.machine.lock()
     }
 }

@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-/// The path below which the resources of a kind are.
+/// Returns the path of a kind's resources.
 pub(super) fn collection_id(subscription: &str, group: &str, kind: Kind) -> String {
     format!(
         "{}/providers/{}/{}",

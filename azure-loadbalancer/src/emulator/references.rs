@@ -17,7 +17,7 @@ pub(super) struct References {
 }
 
 impl References {
-    /// Looks through everything.
+    /// Collects all references of the store.
     pub(super) fn of(store: &Store) -> Self {
         let mut found = Self::default();
         for resource in store.all() {
@@ -45,7 +45,7 @@ impl References {
         below.flat_map(|(_, ids)| ids).map(String::as_str).collect()
     }
 
-    /// The things below a resource, or itself, that are referred to from elsewhere.
+    /// Returns the references from elsewhere to a resource or its parts.
     pub(super) fn below<'a>(
         &'a self,
         resource: &'a str,
@@ -154,7 +154,7 @@ impl References {
     }
 }
 
-/// The key of the resource that a thing is, or is inside.
+/// Returns the key of the resource that a key denotes, or is a part of.
 pub(super) fn owner(target: &str) -> &str {
     // /subscriptions/s/resourcegroups/g/providers/p/type/name
     const SEGMENTS: usize = 8;

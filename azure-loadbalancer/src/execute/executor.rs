@@ -1,4 +1,4 @@
-//! Read, plan, write, until there is nothing left to do.
+//! The executor: it reads, plans and writes until no work is left.
 
 use std::collections::BTreeSet;
 
@@ -29,15 +29,15 @@ pub struct Executor {
     options: ExecutorOptions,
     /// The lock of the writer. It holds the services that the last rejection was attributed to.
     writer: Mutex<BTreeSet<ServiceKey>>,
-    /// The resource groups that public addresses were in.
+    /// The resource groups that had public addresses.
     groups: parking_lot::Mutex<BTreeSet<String>>,
-    /// The addresses that the cluster has had.
+    /// The former addresses of the cluster.
     memory: parking_lot::Mutex<Memory>,
-    /// Since when pools keep members although no node takes part.
+    /// The time since which pools keep members although no node takes part.
     kept_since: parking_lot::Mutex<Option<Instant>>,
 }
 
-/// A reconciliation that could not be made at all.
+/// The error of a reconciliation that could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReconcileError {
@@ -47,20 +47,20 @@ pub enum ReconcileError {
 }
 
 impl Executor {
-    /// An executor with the usual options.
+    /// Creates an executor with the default options.
     ///
     /// # Errors
     ///
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     pub fn new(client: ArmClient, config: Config) -> Result<Self, ConfigError> {
         Self::with_options(client, config, ExecutorOptions::default())
     }
 
-    /// An executor.
+    /// Creates an executor.
     ///
     /// # Errors
     ///
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     pub fn with_options(
         client: ArmClient,
         config: Config,
@@ -99,7 +99,7 @@ impl Executor {
         self
     }
 
-    /// The client that it uses, for the counts of calls.
+    /// Returns the client, for the counts of calls.
     pub fn client(&self) -> &ArmClient {
         &self.client
     }
@@ -219,7 +219,8 @@ impl Executor {
         self.groups.lock()
     }
 
-    /// The addresses that the cluster has had; the same holds for them.
+    /// Locks the memory of former addresses. Every change is atomic, so a panic of another thread leaves it
+    /// consistent.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock()
     }
@@ -243,7 +244,7 @@ impl Executor {
         (*self.kept_since.lock())?.checked_add(self.config.empty_grace?)
     }
 
-    /// Notes whether pools keep members although no node takes part.
+    /// Records whether pools keep members although no node takes part.
     pub(super) fn note_kept_pools(&self, are_kept: bool) {
         let mut since = self.kept_since.lock();
         *since = are_kept.then(|| since.unwrap_or_else(Instant::now));

@@ -1,4 +1,4 @@
-//! Services and nodes that change, followed.
+//! Reconciliation of changing services and nodes.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ pub async fn follow(
         let mut has_changed = false;
         let mut quiet = due;
         let mut latest = due;
-        // Changes that come while it is waited for more are taken, too.
+        // Further changes during the debounce are included.
         loop {
             let is_ready = inputs.services.is_some() && inputs.nodes.is_some();
             let until = if has_changed { quiet.min(latest) } else { due };

@@ -1,4 +1,4 @@
-//! A plan's writes, each after those that it waits for.
+//! The execution of a plan's writes, each after its prerequisites.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

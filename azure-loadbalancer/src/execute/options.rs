@@ -18,7 +18,7 @@ pub struct ExecutorOptions {
     pub immediate_replans: u32,
     /// The retries and waits of new plans while another client is writing. Default: 6 attempts, 5 s × 1.5.
     pub backoff: RetryPolicy,
-    /// Writes at a time, among those that do not wait for each other. Default: 8.
+    /// The maximum number of concurrent writes, among those that are independent. Default: 8.
     pub parallel_writes: usize,
 }
 

@@ -38,15 +38,15 @@ pub struct Reconciled {
     pub conflicts: u32,
     /// The resource manager's error at the last conflict.
     pub last_conflict: Option<Arc<ArmError>>,
-    /// The calls that it took.
+    /// The numbers of calls.
     pub calls: CallCounts,
 }
 
-/// A write that was made.
+/// A write that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenAction {
-    /// In two words: `put loadBalancer`.
+    /// The operation in two words: `put loadBalancer`.
     pub verb: &'static str,
     /// The resource that was written.
     pub target: Option<ArmId>,
@@ -68,7 +68,7 @@ pub enum ServiceError {
     /// The request of the service cannot be met.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A write for it came to nothing.
+    /// A write for the service failed.
     #[error("a write came to nothing")]
     Arm(#[source] Arc<ArmError>),
     /// The service was not complete after all rounds.
@@ -93,7 +93,7 @@ pub enum ServiceError {
 pub struct Executed {
     /// The result of each of [`Plan::actions`](crate::Plan::actions), in order.
     pub actions: Vec<ActionResult>,
-    /// The calls that it took.
+    /// The numbers of calls.
     pub calls: CallCounts,
 }
 
@@ -116,7 +116,7 @@ impl Executed {
         actions.all(|action| matches!(action, ActionResult::Written))
     }
 
-    /// The first error, if there is one.
+    /// Returns the first error, if there is one.
     pub fn error(&self) -> Option<&Arc<ArmError>> {
         self.actions.iter().find_map(|action| match action {
             ActionResult::Failed(error) => Some(error),

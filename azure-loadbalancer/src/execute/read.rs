@@ -107,7 +107,7 @@ async fn public_ips(
             all.retain(|address| reads.keeps(config, address));
             return Ok(all);
         }
-        // Rights may have been given for groups alone.
+        // The identity may have rights for groups alone.
         Err(error) if error.kind() == ArmErrorKind::Forbidden => {}
         Err(error) => return Err(error),
     }
@@ -153,7 +153,7 @@ impl Group<'_> {
         client.list(&path).await
     }
 
-    /// Machines, network interfaces and scale sets; nothing else of a snapshot.
+    /// Reads machines, network interfaces and scale sets, and nothing else of a snapshot.
     async fn machines(&self) -> Result<Snapshot, ArmError> {
         let (virtual_machines, network_interfaces, scale_sets) = tokio::try_join!(
             self.list("Microsoft.Compute/virtualMachines"),

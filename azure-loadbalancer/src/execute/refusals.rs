@@ -34,11 +34,11 @@ enum Part {
 pub(super) struct Refusals {
     /// The parts that stay as they are, each with the reason.
     held: BTreeMap<Part, Arc<ArmError>>,
-    /// Groups that wait for their turn, the next one last.
+    /// The groups that wait for their turn, the next one last.
     aside: Vec<BTreeSet<Part>>,
     /// The group being tried: without it, the writes were not rejected. Empty at first.
     trying: BTreeSet<Part>,
-    /// Writes on which nothing else depends, and which are not tried again.
+    /// The rejected writes on which nothing else depends, and which are not retried.
     passed_over: BTreeSet<(&'static str, ArmId)>,
     /// The number of further times that the services of a write may be halved.
     splits: u32,
@@ -88,7 +88,7 @@ impl Refusals {
         request
     }
 
-    /// Lets the next group have its turn; false if there is none.
+    /// Gives the next group its turn. Returns false if there is none.
     pub(super) fn release(&mut self) -> bool {
         let next = self.aside.pop();
         let is_there = next.is_some();
@@ -96,7 +96,7 @@ impl Refusals {
         is_there
     }
 
-    /// The services that writes are held against.
+    /// Returns the services that rejections are attributed to.
     pub(super) fn held(&self) -> impl Iterator<Item = (&ServiceKey, &Arc<ArmError>)> {
         self.held.iter().filter_map(|(part, error)| match part {
             Part::Service(key) => Some((key, error)),
@@ -104,7 +104,7 @@ impl Refusals {
         })
     }
 
-    /// The nodes that writes are held against.
+    /// Returns the nodes that rejections are attributed to.
     pub(super) fn held_members(&self) -> impl Iterator<Item = (&String, &Arc<ArmError>)> {
         self.held.iter().filter_map(|(part, error)| match part {
             Part::Member(name) => Some((name, error)),
@@ -117,7 +117,7 @@ impl Refusals {
         self.held.get(&Part::Orphans)
     }
 
-    /// The actions of a plan that are not tried again.
+    /// Returns the actions of a plan that are not retried.
     pub(super) fn passed_over(&self, plan: &Plan) -> BTreeSet<usize> {
         let actions = plan.actions.iter().enumerate();
         actions

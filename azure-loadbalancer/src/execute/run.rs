@@ -1,4 +1,4 @@
-//! One reconciliation: rounds of reading, planning and writing.
+//! A reconciliation: rounds of reading, planning and writing.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The services that writes are held against in the end.
+    /// Returns the services that rejections are attributed to in the end.
     pub(super) fn suspects(&self) -> BTreeSet<ServiceKey> {
         self.refusals.held().map(|(key, _)| key.clone()).collect()
     }
@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The services on load balancers of which the cluster's pool is empty.
+/// Returns the services on load balancers whose pool is empty.
 fn without_members(config: &Config, plan: &Plan, snapshot: &Snapshot) -> BTreeSet<ServiceKey> {
     let is_empty = |pool: &&BackendAddressPool| {
         let interfaces = pool.properties.other.get("backendIPConfigurations");

@@ -1,4 +1,4 @@
-//! One action of a plan, carried out.
+//! The execution of a single action.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The part of Kubernetes' `v1` `Node` that is read.
+//! The used part of Kubernetes' `v1` `Node`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Node, Readiness};
 use crate::resources::null_as_default;
 
-/// A node as Kubernetes has it in JSON (`kubectl get node -o json`).
+/// A node in Kubernetes' JSON form (`kubectl get node -o json`).
 #[derive(Clone, Debug, Deserialize)]
 pub struct NodeDocument {
     metadata: Metadata,
@@ -75,7 +75,8 @@ impl NodeDocument {
         }
     }
 
-    /// The node, given for how long it has not been ready if it is not ([`Self::not_ready_since`]).
+    /// Converts to a node. `not_ready_for` is the time for which it has not been ready, if it is not
+    /// ([`Self::not_ready_since`]).
     pub fn into_node(self, not_ready_for: Duration) -> Node {
         let readiness = match self.not_ready_since() {
             None => Readiness::Ready,

@@ -12,7 +12,7 @@ use crate::resources::{
 };
 use crate::service::ServiceKey;
 
-/// One write.
+/// A write.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
@@ -40,7 +40,7 @@ pub enum Operation {
     PutPublicIp {
         /// The whole resource.
         resource: Box<PublicIpAddress>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
     /// Deletes a public address. A missing one counts as deleted.
@@ -55,7 +55,7 @@ pub enum Operation {
     PutLoadBalancer {
         /// The whole resource.
         resource: Box<LoadBalancer>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
     /// Deletes a load balancer that would have no frontend.
@@ -69,28 +69,28 @@ pub enum Operation {
     PutSecurityGroup {
         /// The whole resource.
         resource: Box<NetworkSecurityGroup>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
     /// Changes the pools of a network interface.
     PutNetworkInterface {
         /// The whole resource.
         resource: Box<NetworkInterface>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
-    /// Changes the addresses of a pool, when nothing else of its load balancer changes.
+    /// Changes the addresses of a pool, if nothing else of its load balancer changes.
     PutPool {
-        /// The pool; its id has the load balancer in it.
+        /// The pool. Its id includes the load balancer.
         resource: Box<BackendAddressPool>,
-        /// The etag of the pool to write over.
+        /// The etag of the pool to overwrite.
         if_match: Option<String>,
     },
     /// Changes the pools in a scale set's model.
     PutScaleSet {
         /// The whole resource.
         resource: Box<ScaleSet>,
-        /// The etag to write over; scale sets of old API versions have none.
+        /// The etag to overwrite. Scale sets of old API versions have none.
         if_match: Option<String>,
     },
     /// Applies a scale set's model to its machines (`manualupgrade`).
@@ -118,7 +118,7 @@ impl Operation {
         }
     }
 
-    /// The operation in two words, such as `put loadBalancer`.
+    /// Returns the operation in two words, such as `put loadBalancer`.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::PutPublicIp { .. } => "put publicIPAddress",
@@ -145,7 +145,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A field that becomes different.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
     /// The path of the field, such as `loadBalancingRules[a257-TCP-80].idleTimeoutInMinutes`.

@@ -22,7 +22,7 @@ use super::{Action, Edge, FieldChange, Operation};
 use crate::resources::{ArmId, LoadBalancer};
 use crate::service::ServiceKey;
 
-/// The order of kinds of writes, of which every edge goes from a lower to a higher.
+/// The order of writes by kind. Every edge goes from a lower to a higher rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     PublicIp,
@@ -44,7 +44,7 @@ struct Step<'d> {
     refers: HashSet<&'d ArmId>,
     /// The public addresses that a load balancer will refer to.
     will_refer: HashSet<&'d ArmId>,
-    /// The load balancers that must be written before, or of a scale set that leaves, after.
+    /// The load balancers that must be written before a member joins, or after a scale set leaves.
     joins: BTreeSet<ArmId>,
     leaves: bool,
 }

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::FieldChange;
 
-/// The fields in which `after` differs from `before`; parts of lists that have names are compared by name.
+/// Returns the fields in which `after` differs from `before`. Named parts of lists are compared by name.
 pub(super) fn fields<T: Serialize>(before: Option<&T>, after: &T) -> Vec<FieldChange> {
-    // Resources are maps with texts as keys, which serialize always.
+    // Resources are maps with text keys, which always serialise.
     let value = |resource: &T| serde_json::to_value(resource).unwrap_or_default();
     let mut changes = Vec::new();
     let before = before.map_or_else(|| Value::Object(serde_json::Map::new()), value);

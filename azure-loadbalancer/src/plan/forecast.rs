@@ -19,7 +19,7 @@ use crate::service::{Service, ServiceKey};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// The plans that have something to write.
+    /// The plans with writes.
     pub stages: Vec<Plan>,
     /// The last plan: the remaining work, and the requests that cannot be met.
     pub end: Plan,

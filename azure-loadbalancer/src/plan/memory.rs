@@ -1,4 +1,4 @@
-//! The addresses that were the cluster's, as long as security rules lead there.
+//! The memory of the cluster's former addresses.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -22,47 +22,47 @@ use crate::node::Node;
 use crate::resources::{AllocationMethod, LoadBalancer, PublicIpAddress, Sku, SkuName};
 use crate::service::{Service, ServiceKey};
 
-/// The characters of a digest.
+/// The number of characters of a digest.
 const DIGEST: usize = 12;
 
-/// The rest of the way from Basic to Standard.
+/// The rest of the migration from Basic to Standard.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Migration {
-    /// The stages that are left, one after the other; none: everything is Standard.
+    /// The remaining stages in order. Empty: everything is Standard.
     pub stages: Vec<MigrationStage>,
-    /// Things that keep the next stage from being carried out.
+    /// The obstacles to the next stage.
     pub obstacles: Vec<String>,
-    /// Things that will be different afterwards, or odd.
+    /// The differences and oddities afterwards.
     pub warnings: Vec<String>,
 }
 
-/// A part of the way.
+/// A stage of the migration.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MigrationStage {
-    /// The part of the way.
+    /// The kind of the stage.
     pub kind: StageKind,
     /// The writes of the stage.
     pub writes: Forecast,
 }
 
-/// The parts of the way, in their order.
+/// The kinds of stages, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StageKind {
-    /// Public addresses become static, so that they keep their values while nothing uses them.
+    /// Public addresses become static, so that they keep their values while unused.
     FixAddresses,
     /// The load balancers are deleted.
     TakeDown,
     /// The public addresses become Standard.
     UpgradeAddresses,
-    /// The load balancers are made again.
+    /// The load balancers are created again.
     BuildUp,
 }
 
 impl StageKind {
-    /// The part in a few words.
+    /// Returns the title of the stage.
     pub const fn title(self) -> &'static str {
         match self {
             Self::FixAddresses => "make public addresses static, so that they keep their values",
@@ -72,7 +72,7 @@ impl StageKind {
         }
     }
 
-    /// The effect on traffic.
+    /// Returns the effect on traffic.
     pub const fn traffic(self) -> &'static str {
         match self {
             Self::FixAddresses => "goes on",
@@ -84,7 +84,7 @@ impl StageKind {
         }
     }
 
-    /// The way back after it.
+    /// Returns the way to roll back.
     pub const fn way_back(self) -> &'static str {
         match self {
             Self::FixAddresses => "none is needed",
@@ -100,7 +100,7 @@ impl StageKind {
 }
 
 impl MigrationStage {
-    /// A text that is the same as long as the stage writes the same over the same resources.
+    /// Returns a text that stays the same as long as the stage makes the same writes to the same resources.
     pub fn digest(&self) -> String {
         let operations: Vec<_> = self
             .writes
@@ -283,7 +283,7 @@ fn is_ours(config: &Config, balancer: &LoadBalancer) -> bool {
     pools.any(|pool| pool.is_named(&config.cluster_name))
 }
 
-/// The services that are to be reachable, by the prefix of their names.
+/// The wanted services, by the prefix of their names.
 struct Wanted<'s> {
     by_prefix: BTreeMap<String, &'s Service>,
 }
@@ -314,7 +314,7 @@ impl<'s> Wanted<'s> {
             .collect()
     }
 
-    /// True if a public address is used by one of these load balancers, or was until a stage before.
+    /// Returns true if one of these load balancers uses a public address, or did until an earlier stage.
     fn uses(
         &self,
         config: &Config,

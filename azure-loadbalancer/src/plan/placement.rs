@@ -113,7 +113,7 @@ pub(super) fn place(
     Ok(placed.collect())
 }
 
-/// The load balancer that the service is on, and stays on.
+/// Returns the load balancer on which the service is, and stays.
 fn current(
     world: &World<'_>,
     machines: &Machines<'_>,
@@ -195,7 +195,7 @@ fn waits_for(
     ))
 }
 
-/// The name of the load balancer of a set of machines.
+/// Returns the name of the load balancer of a set of machines.
 pub(super) fn balancer_of(world: &World<'_>, set: &str, internal: bool) -> String {
     let config = world.config;
     let own = !set.eq_ignore_ascii_case(&config.primary_vm_set) && !config.is_standard();

@@ -17,7 +17,7 @@ use crate::resources::{
 };
 use crate::service::ServiceKey;
 
-/// A public address that is written.
+/// A planned write of a public address.
 #[derive(Debug)]
 pub(super) struct PublicIpDraft<'a> {
     pub(super) current: Option<&'a PublicIpAddress>,
@@ -25,13 +25,13 @@ pub(super) struct PublicIpDraft<'a> {
     pub(super) services: BTreeSet<ServiceKey>,
 }
 
-/// A public address that goes.
+/// A planned deletion of a public address.
 #[derive(Debug)]
 pub(super) struct PublicIpDeletion {
     pub(super) id: ArmId,
     pub(super) if_match: Option<String>,
     pub(super) services: BTreeSet<ServiceKey>,
-    /// The address, and the label in the DNS.
+    /// The address, and its DNS label.
     pub(super) address: Option<String>,
     pub(super) label: Option<String>,
 }
@@ -265,7 +265,7 @@ fn one<'a>(
                 Standing::Held => true,
             },
             None => {
-                // Without the cluster's name on it, it may be that of another cluster.
+                // Without the cluster's name in its tags, it may belong to another cluster.
                 let known = owners.cluster.is_some();
                 if known {
                     all.orphans.push(Orphan {
@@ -433,7 +433,7 @@ fn delete<'a>(
         });
         return;
     }
-    // A frontend that lets go of it in the same plan gives it another etag.
+    // A frontend that releases it in the same plan changes its etag.
     let is_free = world.referrer(id).is_none();
     all.deletes.push(PublicIpDeletion {
         id: id.clone(),
@@ -539,7 +539,7 @@ fn keep<'a>(
     });
 }
 
-/// The public addresses that frontends will refer to.
+/// Returns the public addresses that frontends will refer to.
 fn referenced<'d>(world: &'d World<'_>, drafts: &'d Drafts<'_>) -> HashSet<&'d ArmId> {
     let drafted: HashSet<_> = drafts.drafts.iter().map(|draft| &draft.id).collect();
     let others = world

@@ -25,7 +25,7 @@ pub(crate) struct Request {
     pub(crate) once_ours: BTreeSet<String>,
 }
 
-/// The one service that may change.
+/// The only service that may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Only {
     pub(crate) key: ServiceKey,

@@ -9,7 +9,7 @@ use crate::annotations::Intent;
 use crate::config::LoadBalancerSku;
 use crate::naming;
 
-/// Azure's own limits for the frontends of one load balancer
+/// The maximum number of frontends of a standard load balancer
 /// (<https://learn.microsoft.com/azure/load-balancer/skus>).
 const FRONTENDS_OF_STANDARD: usize = 600;
 const FRONTENDS_OF_BASIC: usize = 200;
@@ -24,7 +24,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// `found` are the services that stay where they are.
+    /// Counts the present content. `found` are the services that stay where they are.
     pub(super) fn of(
         world: &World<'_>,
         found: &BTreeMap<SubjectIndex, String>,

@@ -31,7 +31,7 @@ pub(crate) fn plan_request(
         let world = World::new(config, request, services, nodes, snapshot, &mut failures);
         match round(&world, &failures) {
             Ok(plan) => return plan,
-            // Each turn adds at least one, so this ends.
+            // Each turn adds at least one service, so the loop ends.
             Err(more) => {
                 for (index, error) in more {
                     if let Some(subject) = world.subjects.get(index) {

@@ -74,7 +74,7 @@ fn put_public_ip(snapshot: &mut Snapshot, resource: &PublicIpAddress) {
     }
 }
 
-/// Addresses that are left to the resource manager, and ids.
+/// Fills in the addresses that the resource manager chooses, and ids.
 fn fill_in(balancer: &mut LoadBalancer) {
     let Some(id) = balancer.id.clone() else {
         return;

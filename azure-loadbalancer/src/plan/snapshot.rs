@@ -17,7 +17,7 @@ use crate::service::Service;
 pub struct Snapshot {
     /// All load balancers of the configured resource group, including those of other owners.
     pub load_balancers: Vec<LoadBalancer>,
-    /// The public addresses that [`Reads::keeps`].
+    /// The public addresses for which [`Reads::keeps`] returns true.
     pub public_ips: Vec<PublicIpAddress>,
     /// The configured network security group.
     pub security_group: Option<NetworkSecurityGroup>,

@@ -20,10 +20,10 @@ const HOME: &str = "azure-loadbalancer-cluster-group";
 #[derive(Debug)]
 pub(super) struct Owners {
     pub(super) services: BTreeSet<ServiceKey>,
-    /// Parts of the tag that are no services; they stay.
+    /// The parts of the tag that are no services, which are kept.
     pub(super) strangers: Vec<String>,
     pub(super) cluster: Option<String>,
-    /// The resource group of the cluster, where the address is in another one.
+    /// The resource group of the cluster, if the address is in another one.
     pub(super) home: Option<String>,
     key: &'static str,
 }
@@ -89,7 +89,7 @@ pub(super) fn write_home(config: &Config, address: &mut PublicIpAddress, group: 
     }
 }
 
-/// Tags a public address that is made.
+/// Tags a new public address.
 pub(super) fn write_owners(
     config: &Config,
     address: &mut PublicIpAddress,
@@ -103,7 +103,7 @@ pub(super) fn write_owners(
     put(address, cluster, config.cluster_name.clone());
 }
 
-/// Changes the tag of a public address that has one, under the key that it has.
+/// Changes the existing tag of a public address, under its present key.
 pub(super) fn rewrite_owners(
     address: &mut PublicIpAddress,
     owners: &Owners,
@@ -135,7 +135,7 @@ fn joined(services: &BTreeSet<ServiceKey>, strangers: &[String]) -> String {
         .join(",")
 }
 
-/// Keys of tags are the same in any case.
+/// Sets a tag. Keys are case-insensitive.
 fn put(address: &mut PublicIpAddress, key: &str, value: String) {
     match address
         .tags

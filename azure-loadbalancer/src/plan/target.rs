@@ -18,16 +18,16 @@ use crate::resources::{
 /// The place of a frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a subnet.
+    /// A subnet.
     Internal {
         subnet: ArmId,
         address: Option<Ipv4Addr>,
     },
-    /// At a public address, which exists or not.
+    /// A public address, whether it exists or not.
     External { public_ip: ArmId },
 }
 
-/// The frontend that a service is to have.
+/// The planned frontend of a service.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) place: Place,
@@ -39,7 +39,7 @@ pub(super) struct Target {
     pub(super) bound_to: Option<String>,
 }
 
-/// The frontends by service, or why some cannot have one.
+/// The frontends by service.
 pub(super) type Targets = BTreeMap<SubjectIndex, Target>;
 
 /// An address that two services cannot both claim with a frontend each.
@@ -122,7 +122,7 @@ fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Pl
     let id = config.public_ip_id(group, &by_name);
     let found = world.public_ip(&id);
     if found.is_none() && intent.public_ip_name.is_some() && !is_made_for_another(world, &id) {
-        // A typo is not to make a new address, and to give up the old one.
+        // A typo must not create a new address and release the old one.
         return Err(PlanError::PublicIpNotFound {
             name: by_name,
             resource_group: group.to_owned(),

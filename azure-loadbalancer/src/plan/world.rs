@@ -62,9 +62,9 @@ impl Subject<'_> {
 /// The owner of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// A service's.
+    /// A service.
     Subject(SubjectIndex),
-    /// A service's that is not there any more.
+    /// A service that no longer exists.
     Orphan,
     /// The name does not belong to this cluster.
     Foreign,
@@ -77,19 +77,19 @@ pub(super) struct World<'a> {
     pub(super) request: &'a Request,
     pub(super) nodes: Vec<&'a Node>,
     pub(super) snapshot: &'a Snapshot,
-    /// In the order of their keys.
+    /// The services, ordered by key.
     pub(super) subjects: Vec<Subject<'a>>,
-    /// The keys that several services have, of which only the first by its UID counts.
+    /// The duplicate keys of services, of which only the first by UID counts.
     pub(super) repeated: BTreeSet<ServiceKey>,
     by_prefix: HashMap<String, SubjectIndex>,
     by_key: HashMap<&'a ServiceKey, SubjectIndex>,
-    /// The services that public addresses of this cluster are tagged with.
+    /// The services in the tags of this cluster's public addresses.
     tagged: HashSet<ServiceKey>,
     /// Public addresses by id.
     public_ips: HashMap<&'a ArmId, &'a PublicIpAddress>,
-    /// The frontend that refers to a public address.
+    /// The frontends that refer to each public address.
     referrers: HashMap<&'a ArmId, (&'a LoadBalancer, &'a FrontendIpConfiguration)>,
-    /// Frontends by the lower-case prefix of their owner.
+    /// The frontends by the lower-case prefix of their owner.
     frontends: HashMap<String, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
     /// The frontends of other owners that a service's rules lead to.
     borrowed: HashMap<SubjectIndex, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
@@ -283,7 +283,7 @@ impl<'a> World<'a> {
         self.by_key.get(key).copied()
     }
 
-    /// The services that are wanted, in the order of their keys.
+    /// Returns the wanted services, ordered by key.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (SubjectIndex, &Subject<'a>, &Intent)> {
         self.subjects
             .iter()
@@ -343,7 +343,7 @@ impl<'a> World<'a> {
         self.tagged.contains(service)
     }
 
-    /// The frontend that refers to a public address now.
+    /// Returns the frontend that refers to a public address now.
     pub(super) fn referrer(
         &self,
         public_ip: &ArmId,
@@ -351,7 +351,7 @@ impl<'a> World<'a> {
         self.referrers.get(public_ip).copied()
     }
 
-    /// The frontends that a service has now, on any load balancer, in the order of their names.
+    /// Returns the frontends that a service has now, on any load balancer, ordered by name.
     pub(super) fn frontends_of(
         &self,
         subject: SubjectIndex,
@@ -385,7 +385,7 @@ impl<'a> World<'a> {
             .map(move |rule| (self.owner(&rule.name, is_ours), rule))
     }
 
-    /// The address of a frontend, as far as it is known now.
+    /// Returns the address of a frontend, if it is known now.
     pub(super) fn address_of(&self, frontend: &'a FrontendIpConfiguration) -> Option<&'a str> {
         let properties = &frontend.properties;
         let address = match &properties.public_ip_address {
@@ -423,13 +423,13 @@ impl<'a> World<'a> {
         addresses.chain(self.members())
     }
 
-    /// The addresses in the cluster's own pools.
+    /// Returns the addresses in the cluster's own pools.
     pub(super) fn members(&self) -> impl Iterator<Item = String> {
         self.member_entries()
             .filter_map(|entry| entry.properties.ip_address.clone())
     }
 
-    /// The entries of the cluster's own pools.
+    /// Returns the entries of the cluster's own pools.
     pub(super) fn member_entries(&self) -> impl Iterator<Item = &'a BackendAddress> {
         let pools = self
             .snapshot
@@ -501,7 +501,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The frontend that a rule leads to.
+/// Returns the frontend that a rule leads to.
 fn frontend_of<'a>(
     balancer: &'a LoadBalancer,
     rule: &LoadBalancingRule,

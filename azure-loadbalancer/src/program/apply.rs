@@ -85,7 +85,7 @@ async fn stage(options: &Apply, digest: &str) -> Result<Found, Failure> {
     Ok(found)
 }
 
-/// Follows while this program may write, and stands by otherwise.
+/// Follows changes while this program leads, and stands by otherwise.
 async fn watch(options: &Apply) -> Result<Found, Failure> {
     let mut settings = inputs::settings(&options.inputs, Some(&options.members))?;
     // An invalid configuration is reported now, not only when another program has stopped.
@@ -109,7 +109,7 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
             () = stop.asked() => break,
         }
         if leadership.can_be_lost() {
-            // Everything may have changed while this program stood by.
+            // Everything may have changed during standby.
             match inputs::again(&options.inputs, &options.members, &settings).await {
                 Ok(now) => drop(now.and_then(|now| taken(&options.target, &mut settings, now))),
                 Err(failure) => {
@@ -138,11 +138,11 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
 #[derive(Default)]
 struct Past {
     last: Option<Found>,
-    /// The lines that were printed the last time.
+    /// The lines that were printed last.
     shown: Vec<String>,
 }
 
-/// Follows services and nodes with each configuration that comes, until it is dropped.
+/// Follows services and nodes with each new configuration, until it is dropped.
 async fn lead(
     options: &Apply,
     settings: &mut Settings,
@@ -176,7 +176,7 @@ async fn lead(
     }
 }
 
-/// Takes another configuration if it can be used.
+/// Takes a new configuration if it is valid.
 fn taken(target: &Target, settings: &mut Settings, next: Settings) -> Option<Azure> {
     match Azure::open(target, &next) {
         Ok(azure) => {

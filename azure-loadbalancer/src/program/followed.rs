@@ -1,4 +1,4 @@
-//! The services and nodes that a program follows for as long as it runs.
+//! The followed services and nodes of a running program.
 
 use async_trait::async_trait;
 use azure_loadbalancer::execute::Observer;

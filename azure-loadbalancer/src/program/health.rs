@@ -19,11 +19,12 @@ use program_kit::Failure;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Connections at a time, the time for the head of a request, and the time for all of a connection.
+/// The maximum number of connections, and the time limits for the head of a request and for a whole
+/// connection.
 const MAX_CONNECTIONS: usize = 32;
 const HEAD: Duration = Duration::from_secs(5);
 const WHOLE: Duration = Duration::from_secs(60);
-/// The wait after a connection that could not be accepted.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The results of the reconciliations so far.
@@ -56,7 +57,7 @@ struct Counts {
 #[derive(Debug)]
 enum Standing {
     Leading,
-    /// Another one does, as far as that is known.
+    /// Another program leads, as far as known.
     By(String),
 }
 
@@ -82,7 +83,7 @@ impl Health {
         counts.read_at = counts.at;
     }
 
-    /// Notes that this program writes.
+    /// Records that this program leads.
     pub(super) fn lead(&self) {
         let mut counts = self.0.lock();
         counts.standing = Some(Standing::Leading);
@@ -115,7 +116,7 @@ impl Health {
         let mut text = String::new();
         let mut metric = |name: &str, kind: &str, help: &str, value: Option<f64>| {
             if let Some(value) = value {
-                // A string takes all text.
+                // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
                     "# HELP azure_loadbalancer_{name} {help}\n# TYPE azure_loadbalancer_{name} {kind}\nazure_loadbalancer_{name} {value}"
@@ -230,7 +231,7 @@ impl Health {
     }
 }
 
-/// Serves it until the returned guard is dropped.
+/// Serves the endpoints until the returned guard is dropped.
 pub(super) async fn serve(address: &str, health: Arc<Health>) -> Result<Served, Failure> {
     let listener = TcpListener::bind(address).await;
     let listener =

@@ -1,4 +1,4 @@
-//! From Basic to Standard: the stages, and one of them.
+//! The migration from Basic to Standard: its stages, and the execution of one.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The command line around the library.
+//! The command line of the load balancer program.
 
 mod apply;
 mod changes;
@@ -28,7 +28,7 @@ use self::cli::{Cli, Command};
 /// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// All is well.
+    /// The command succeeded.
     Good,
     /// The check failed, and its result has been shown.
     Bad,

@@ -63,7 +63,7 @@ mod present {
     /// The time without nodes after which that is logged.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// A cluster of one source.
+    /// A cluster of a discovered source.
     pub(in crate::program) struct NodesFrom {
         runner: Runner,
         cluster: String,
@@ -121,7 +121,7 @@ mod present {
             }
         }
 
-        /// The nodes that there are now.
+        /// Returns the present nodes.
         pub(in crate::program) async fn once(self) -> Result<Vec<Node>, Failure> {
             let once = self.runner.run_once().await;
             let nodes = once
@@ -223,7 +223,7 @@ mod present {
         nodes: ClusterNodes,
         provider: DiscoveryProvider,
         cluster: String,
-        /// The work of the provider, until it is begun.
+        /// The driver of the provider, until it is started.
         driver: Option<Driver>,
         work: JoinSet<()>,
         /// The time at which missing nodes are logged. `None`: there were some, or it was logged.

@@ -26,7 +26,7 @@ pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
         Format::Text => {
             let mut text = String::new();
             for orphan in orphans {
-                // A string takes all text.
+                // Writing to a string cannot fail.
                 let line = format!("{} (of {})", orphan.id, orphan.owner);
                 let _ = writeln!(text, "{}", show::plain(&line));
             }

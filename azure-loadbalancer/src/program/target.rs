@@ -58,7 +58,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// A token is for the resource manager that it is sent to, and for no other.
+    /// Returns the addresses. A token is for the resource manager that it is sent to, and for no other.
     fn of(target: &Target, cloud: &Cloud) -> Result<Self, Failure> {
         let endpoint = match (&target.endpoint, cloud.resource_manager()) {
             (Some(endpoint), _) => endpoint.clone(),
@@ -101,7 +101,8 @@ impl Ways {
         })
     }
 
-    /// A token is not shown to a proxy: over plain HTTP, which is to this machine alone, there is none.
+    /// Returns the transport for an endpoint. A proxy sees no token: plain HTTP, which is for this machine
+    /// alone, carries none.
     fn to(&self, endpoint: &str) -> &ReqwestTransport {
         match endpoint.starts_with("https://") {
             true => &self.out,

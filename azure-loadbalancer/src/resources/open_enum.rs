@@ -8,12 +8,12 @@ macro_rules! open_enum {
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$variant_meta])* $variant,)+
-            /// A value that this crate does not know, as it is written.
+            /// An unknown value, as written.
             Other(String),
         }
 
         impl $name {
-            /// The value as it is written in JSON.
+            /// Returns the value as written in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+

@@ -8,7 +8,7 @@ use super::{Resource, SubResource};
 /// A pool of backends of a load balancer.
 pub type BackendAddressPool = Resource<BackendAddressPoolProperties>;
 
-/// One backend of a pool that has addresses.
+/// A backend of a pool of addresses.
 pub type BackendAddress = Resource<BackendAddressProperties>;
 
 /// The properties of a pool.
@@ -19,7 +19,7 @@ pub struct BackendAddressPoolProperties {
     /// the resource manager shows the members here as well, but no client writes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer_backend_addresses: Option<Vec<BackendAddress>>,
-    /// The virtual network that the addresses are in.
+    /// The virtual network of the addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_network: Option<SubResource>,
     /// All other fields.

@@ -18,7 +18,7 @@ pub struct ProbeProperties {
     pub protocol: Option<ProbeProtocol>,
     /// The port of the backend.
     pub port: u16,
-    /// Seconds between two probes.
+    /// The interval of probes, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_in_seconds: Option<u32>,
     /// The number of failures after which a backend is down. In API versions of 2017.

@@ -23,7 +23,7 @@ pub struct ServiceKey {
 }
 
 impl ServiceKey {
-    /// The key of these two.
+    /// Creates a key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -38,7 +38,7 @@ impl fmt::Display for ServiceKey {
     }
 }
 
-/// A text is not `namespace/name`.
+/// The error of a text that is not `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a service: write namespace/name")]
 pub struct NotAServiceKey(pub String);
@@ -90,7 +90,7 @@ pub struct Service {
     pub annotations: BTreeMap<String, String>,
     /// The ports.
     pub ports: Vec<ServicePort>,
-    /// The address to use; empty or absent: any.
+    /// The requested address. Empty or absent: any.
     pub load_balancer_ip: Option<String>,
     /// The networks that may connect. Empty: all, from the internet or, if internal, from the virtual
     /// network.
@@ -178,12 +178,12 @@ pub struct ServicePort {
 }
 
 impl ServicePort {
-    /// A TCP port.
+    /// Creates a TCP port.
     pub fn tcp(port: u16, node_port: u16) -> Self {
         Self::new("TCP", port, node_port)
     }
 
-    /// A UDP port.
+    /// Creates a UDP port.
     pub fn udp(port: u16, node_port: u16) -> Self {
         Self::new("UDP", port, node_port)
     }

@@ -56,7 +56,7 @@ impl FromDocument for Service {
     }
 }
 
-/// A document that cannot be read: which one, and why.
+/// A document that cannot be read, with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {why}")]
 pub struct DocumentError {
@@ -143,7 +143,7 @@ impl<'d> Items<'d> {
             Value::Object(object) => match object.get("items") {
                 Some(Value::Array(all)) => {
                     let kind = object.get("kind").and_then(Value::as_str);
-                    // YAML that is cut off is often valid, with fewer items.
+                    // Truncated YAML is often valid, with fewer items.
                     let kind = kind.ok_or(
                         "it has `items` and no `kind`; is it cut off? `kubectl` writes `kind: List` behind the items",
                     )?;
@@ -207,13 +207,13 @@ impl Place<'_> {
 #[derive(Debug)]
 pub struct FileSource<T> {
     path: PathBuf,
-    /// The text that was believed last.
+    /// The last accepted text.
     last: Option<String>,
-    /// A text that was read once only.
+    /// A text that was read only once.
     unconfirmed: Option<String>,
-    /// The looks in a row that have read another text than the one before.
+    /// The number of consecutive reads with a different text each.
     unsettled: u32,
-    /// The next look.
+    /// The time of the next read.
     look_at: Option<Instant>,
     is_told: bool,
     recheck: Option<Instant>,
@@ -221,7 +221,7 @@ pub struct FileSource<T> {
 }
 
 impl<T: FromDocument> FileSource<T> {
-    /// The documents of a file.
+    /// Creates a source of the documents in a file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -254,7 +254,7 @@ impl<T: FromDocument> FileSource<T> {
         }
         self.unconfirmed = Some(text.to_owned());
         self.unsettled = self.unsettled.saturating_add(1);
-        // Once; the last state may be an old one by then.
+        // Reported once; the last state may be old by then.
         match self.unsettled {
             MOST_LOOKS => Err(SourceError::new(format!(
                 "{} is written all the time; it is used once it stays the same for {} s",
@@ -274,7 +274,7 @@ impl<T: FromDocument> Source<T> for FileSource<T> {
                 sleep_until(at).await;
             }
             let path = self.path.clone();
-            // Disks block, and those on a network may hang.
+            // File access can block, or hang on a network drive.
             let text = tokio::task::spawn_blocking(move || read(&path)).await;
             self.look_at = Some(Instant::now() + INTERVAL);
             match text.map_err(|error| self.error(error))? {
@@ -329,7 +329,7 @@ impl FromDocument for Node {
     }
 
     fn is_settled(&self) -> bool {
-        /// No grace is longer.
+        /// Longer than any grace time.
         const LONG_AGO: Duration = Duration::from_secs(24 * 3_600);
         match self.readiness {
             Readiness::Ready => true,
@@ -498,7 +498,7 @@ mod tests {
         let path = directory.path().join("services.json");
         let write = |names: &[&str]| std::fs::write(&path, text_of(names)).unwrap();
         let mut source = FileSource::<Service>::new(&path);
-        // Between the first look, which is at once, and the second; and later between two of them.
+        // Between the first read, which is immediate, and the second; and later between two of them.
         for (whole, looks) in [(&["a", "b"][..], 1), (&["a", "b", "c"], 3)] {
             write(&["a"]);
             let writer = async {

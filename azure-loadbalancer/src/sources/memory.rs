@@ -1,11 +1,11 @@
-//! States that a program sets itself.
+//! A source whose states a program sets.
 
 use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::{Source, SourceError};
 
-/// Sets the states of a [`MemorySource`].
+/// The setter of a [`MemorySource`]'s states.
 #[derive(Clone, Debug)]
 pub struct Publisher<T> {
     states: watch::Sender<Vec<T>>,

@@ -1,4 +1,4 @@
-//! One token at a time, renewed before it ends.
+//! The cache of the current token, which is renewed before it expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{AccessToken, TokenError, TokenSource};
 
-/// A token is renewed when it has less than this, or half its life, left.
+/// The remaining lifetime at which a token is renewed, unless half of its life is shorter.
 const AHEAD: Duration = Duration::from_secs(5 * 60);
 /// The pause after a failed renewal, while the old token is still valid.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -93,7 +93,7 @@ impl TokenCache {
     /// Forgets a rejected token.
     pub(in crate::arm) async fn forget(&self, header: &HeaderValue) {
         let mut state = self.state.lock().await;
-        // Another call may have got a new one meanwhile.
+        // Another call may have got a new token meanwhile.
         state.held.take_if(|held| held.header == *header);
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(cache.header().await.unwrap(), "Bearer t2");
     }
 
-    /// Never answers.
+    /// A source that never responds.
     struct Silent;
 
     #[async_trait]

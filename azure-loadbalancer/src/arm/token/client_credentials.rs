@@ -18,7 +18,7 @@ use crate::arm::builder::is_loopback;
 const PUBLIC_AUTHORITY: &str = "https://login.microsoftonline.com";
 /// The assertion type of a token of another platform (RFC 7523, section 2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// A token in a file is not longer.
+/// The maximum size of a token in a file, in bytes.
 const LONGEST_ASSERTION: usize = 64 * 1024;
 
 /// Client credentials (RFC 6749, section 4.4): an application of a tenant shows a secret or, as workload
@@ -40,7 +40,7 @@ enum Proof {
 }
 
 impl ClientCredentials {
-    /// An application with a secret.
+    /// Creates the credentials of an application with a secret.
     pub fn with_secret(
         transport: impl Transport + 'static,
         tenant: impl Into<String>,
@@ -120,7 +120,7 @@ impl ClientCredentials {
             ))
         };
         let mut url = Url::parse(&self.authority).map_err(|error| wrong(&error.to_string()))?;
-        // A secret in plain sight is no secret.
+        // A secret over plain HTTP would be visible.
         if url.scheme() != "https" && !is_loopback(&url) {
             return Err(wrong("it must be an https address"));
         }
@@ -159,7 +159,7 @@ async fn read(path: &Path) -> Result<String, TokenError> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| {
         TokenError::new(format!("cannot read a token from {}", path.display())).with_source(source)
     };
-    // Disks block.
+    // File access can block.
     let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(owned)).await;
     let text = text
         .map_err(|error| failed(Box::new(error)))?

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::{AccessToken, TokenError};
 use crate::arm::Transport;
 
-/// Answers are much smaller.
+/// The maximum size of a response, in bytes. Real ones are much smaller.
 const MAX_BODY: usize = 256 * 1024;
-/// No token of Azure's lives longer than a day and a bit.
+/// The maximum lifetime of a token. Azure's live for little more than a day.
 const LONGEST: Duration = Duration::from_secs(48 * 3_600);
 /// The maximum length of an explanation from the authority, in characters.
 const LONGEST_TEXT: usize = 500;

@@ -34,7 +34,7 @@ pub trait TokenSource: Send + Sync {
     async fn token(&self) -> Result<AccessToken, TokenError>;
 }
 
-/// A token, and how long it is good for. `Debug` does not show it.
+/// A token and its lifetime. `Debug` does not show it.
 #[derive(Clone)]
 pub struct AccessToken {
     text: String,
@@ -69,7 +69,7 @@ impl fmt::Debug for AccessToken {
 }
 
 impl TokenError {
-    /// An error with a message for the operator.
+    /// Creates an error with a message for the operator.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -99,7 +99,7 @@ impl TokenError {
     }
 }
 
-/// One token for good, as `az account get-access-token` prints it.
+/// A fixed token, as `az account get-access-token` prints it.
 #[derive(Clone, Debug)]
 pub struct StaticToken(AccessToken);
 

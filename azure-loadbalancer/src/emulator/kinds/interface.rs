@@ -80,7 +80,7 @@ fn allocate(
             requested_address(subnet, address, &taken)?;
             address.to_owned()
         }
-        // A dynamic address stays as long as it is possible.
+        // A dynamic address stays as long as possible.
         Some(address) if requested_address(subnet, address, &taken).is_ok() => address.to_owned(),
         _ => Store::free_address(subnet, &taken)?.to_string(),
     };
@@ -92,7 +92,7 @@ fn allocate(
     Ok(())
 }
 
-/// Pools that an interface joins are there.
+/// Checks that the pools that an interface joins exist.
 pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<(), Refusal> {
     let pools = properties
         .get("loadBalancerBackendAddressPools")

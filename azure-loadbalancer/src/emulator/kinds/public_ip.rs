@@ -57,7 +57,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     settle_label(context, properties, &location)
 }
 
-/// A label is one of its kind in a region, and makes a name.
+/// Checks the DNS label, which is unique in a region, and sets the DNS name.
 fn settle_label(
     context: &Context<'_>,
     properties: &mut Object,
@@ -112,7 +112,7 @@ fn settle_label(
     Ok(())
 }
 
-/// The address appears when the operation that creates it is over.
+/// Assigns the address when the operation that creates it completes.
 pub(in crate::emulator) fn settle(store: &mut Store, key: &str) {
     let has_none = |resource: &Resource| resource.body["properties"]["ipAddress"].is_null();
     if !store.get(key).is_some_and(has_none) {

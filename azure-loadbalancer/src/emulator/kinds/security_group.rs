@@ -11,7 +11,7 @@ use crate::emulator::references::References;
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::Resource;
 
-/// Rules in a group.
+/// The maximum number of rules of a group.
 const MAX_RULES: usize = 1_000;
 /// The maximum number of source prefixes, destination prefixes, source ports and destination ports in a
 /// group, for each kind.
@@ -87,7 +87,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     dress_children(resource, body, "defaultSecurityRules");
 }
 
-/// The six rules that every group has.
+/// Returns the six default rules of every group.
 fn default_rules() -> Value {
     let rule = |name: &str, priority: u16, inbound: bool, access: &str, from: &str, to: &str| {
         json!({

@@ -11,7 +11,7 @@ use crate::resources::{
     ArmId, InboundNat, LoadBalancer, LoadBalancingRule, SubResource, TransportProtocol,
 };
 
-/// A port of a frontend, or without one a port that nodes are reached at, on a load balancer.
+/// A port of a frontend or, without one, a backend port, on a load balancer.
 pub(super) type Slot = (String, Option<String>, Protocol, u16);
 
 const BOTH: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
@@ -74,7 +74,7 @@ impl Taken {
         };
         let is_for_all = properties.protocol == Some(TransportProtocol::All);
         let ports = |port: u16| match port {
-            // A rule for all protocols has port 0, which is all ports.
+            // A rule for all protocols has port 0, which means all ports.
             0 if is_for_all => 0..=u16::MAX,
             port => port..=port,
         };
@@ -197,7 +197,7 @@ fn name(reference: Option<&SubResource>) -> Option<&str> {
     Some(ArmId::name(reference?.id.as_ref()?))
 }
 
-/// The ports that a rule has now.
+/// Returns the ports that a rule has now.
 pub(super) fn slots_of_rule(balancer: &str, rule: &LoadBalancingRule) -> Vec<Slot> {
     let properties = &rule.properties;
     let protocol = match properties.protocol {

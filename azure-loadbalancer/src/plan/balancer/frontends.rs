@@ -27,7 +27,7 @@ pub(super) enum Fate {
     Goes,
 }
 
-/// By lower-case name.
+/// The plans for frontends, by lower-case name.
 pub(super) type Fates = BTreeMap<String, Fate>;
 
 pub(super) fn fates(
@@ -205,7 +205,7 @@ fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool 
     })
 }
 
-/// The frontends, by lower-case name, that parts refer to which are not about to change.
+/// Returns the frontends, by lower-case name, to which unchanged parts refer.
 pub(in crate::plan) fn referenced(
     world: &World<'_>,
     balancer: &LoadBalancer,

@@ -114,7 +114,7 @@ pub(super) fn members(
     }
 }
 
-/// A warning about a pool with rules that no node is to be in.
+/// Returns a warning about a pool with rules but without nodes.
 fn without_nodes(world: &World<'_>, balancer: &LoadBalancer, members: usize) -> Option<String> {
     if balancer.properties.load_balancing_rules.is_empty() {
         return None;
@@ -135,7 +135,7 @@ fn without_nodes(world: &World<'_>, balancer: &LoadBalancer, members: usize) -> 
     keeps.then(|| format!("{pool} keeps its members ({members}) {until}, although {why}"))
 }
 
-/// The lower-case names of the entries that only one of two lists has, or that they do not agree about.
+/// Returns the lower-case names of the entries that differ between two lists, or are only in one.
 fn different(before: &[BackendAddress], after: &[BackendAddress]) -> BTreeSet<String> {
     fn by_name(entries: &[BackendAddress]) -> BTreeMap<String, &BackendAddress> {
         let named = entries.iter();

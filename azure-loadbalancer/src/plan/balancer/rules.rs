@@ -11,7 +11,7 @@ use crate::plan::world::{Owner, Standing, Subject, SubjectIndex, World};
 use crate::resources::{LoadBalancingRule, LoadDistribution, RuleProperties, SubResource};
 use crate::service::ServiceKey;
 
-/// The idle timeout of a rule that names none.
+/// The default idle timeout of a rule, in minutes.
 const DEFAULT_IDLE_TIMEOUT: u32 = 4;
 
 /// A rule that a service requests.
@@ -99,7 +99,7 @@ pub(super) fn apply(
             .and_then(|id| fates.get(&id.name().to_ascii_lowercase()));
         let stays = match fate {
             Some(Fate::Lingers) => true,
-            // Where nothing is made yet, nothing is taken away from a frontend that stays.
+            // While the new place is not created yet, nothing is removed from a frontend that stays.
             Some(Fate::Stays | Fate::Updated) => placement
                 .get(&index)
                 .is_some_and(|placed| placed.later.is_some()),
@@ -124,7 +124,7 @@ pub(super) fn apply(
     draft.resource.properties.load_balancing_rules = rules;
 }
 
-/// The name of the rule of a port.
+/// Returns the name of the rule of a port.
 pub(super) fn name(
     subject: &Subject<'_>,
     intent: &Intent,

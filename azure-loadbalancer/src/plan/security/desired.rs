@@ -23,7 +23,7 @@ pub(super) struct DesiredRule {
     pub(super) protocol: SecurityProtocol,
     pub(super) sources: Vec<String>,
     pub(super) ports: Vec<String>,
-    /// Empty while no address is known.
+    /// The destinations. Empty while no address is known.
     pub(super) destinations: BTreeSet<String>,
     pub(super) access: Access,
     /// True if ports and destinations are written as lists.
@@ -139,13 +139,13 @@ impl Desired {
         growth
     }
 
-    /// Takes the rule with this name out.
+    /// Removes and returns the rule with this name.
     pub(super) fn take(&mut self, name: &str) -> Option<DesiredRule> {
         let at = self.by_name.get(&name.to_ascii_lowercase())?;
         self.rules.get_mut(*at)?.take()
     }
 
-    /// The rules that were not taken.
+    /// Returns the rules that were not taken.
     pub(super) fn remaining(self) -> impl Iterator<Item = DesiredRule> {
         self.rules.into_iter().flatten()
     }
@@ -267,7 +267,7 @@ fn aggregated(
     addresses: BTreeSet<String>,
     warnings: &mut BTreeSet<Warning>,
 ) -> Vec<DesiredRule> {
-    // Without a floating address the security group sees packets as nodes do.
+    // Without a floating address the security group sees packets with node addresses.
     let (destinations, port_of): (_, fn(&PortIntent) -> u16) = if intent.floating_ip {
         (addresses.clone(), |port| port.port)
     } else if addresses.is_empty() {
@@ -302,7 +302,7 @@ fn aggregated(
         }
     }
     if intent.access.deny_others && !intent.floating_ip {
-        // A rule that closes the nodes themselves would cut them off from each other.
+        // A rule that denies access to the nodes themselves would cut them off from each other.
         warnings.insert(Warning {
             service: Some(subject.key().clone()),
             what: "nobody else is refused by a rule of its own, since without a floating address that would close the nodes".to_owned(),
@@ -335,7 +335,7 @@ pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
     let nodes = world.nodes.iter().filter(|node| {
         let lower = naming::backend_address(&node.name).to_ascii_lowercase();
         let is_there = match (node.readiness, world.config.backend_pool_type) {
-            // Network interfaces stay members.
+            // The members are network interfaces.
             (Readiness::Ready, _) | (_, PoolMembership::NetworkInterface) => true,
             (Readiness::NotReady(since), PoolMembership::Address) => {
                 since < world.config.not_ready_grace && is_member(&lower)

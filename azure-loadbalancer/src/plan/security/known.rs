@@ -10,7 +10,7 @@ use crate::service::ServiceKey;
 /// The owners of addresses.
 #[derive(Debug)]
 pub(super) struct Known<'w> {
-    /// Addresses that only services have which stay as they are.
+    /// The addresses that only unchanged services have.
     retained: HashSet<String>,
     /// The addresses that unchanged services share with others: the protocols in lower case, and their ports.
     shared: HashMap<String, Ports>,
@@ -23,7 +23,7 @@ pub(super) struct Known<'w> {
     node_ports: Ports,
     /// The node addresses, to which packets without a floating address are sent.
     nodes: BTreeSet<String>,
-    /// The addresses of machines that are, or were, in the cluster's pools.
+    /// The addresses of present and former machines in the cluster's pools.
     machines: HashSet<String>,
 }
 

@@ -20,13 +20,13 @@ use crate::service::ServiceKey;
 /// do not.
 const PRIORITIES: std::ops::Range<u16> = 500..4096;
 
-/// The security group as it will be.
+/// The planned state of the security group.
 #[derive(Debug)]
 pub(super) struct SecurityDraft<'a> {
     pub(super) current: &'a NetworkSecurityGroup,
     pub(super) resource: NetworkSecurityGroup,
     pub(super) services: BTreeSet<ServiceKey>,
-    /// The services whose new address is not known yet, so that rules still lead to the old one.
+    /// The services whose new address is unknown, so that rules still lead to the old one.
     pub(super) pending: BTreeSet<ServiceKey>,
     /// True if rules that belong to no service are removed.
     pub(super) swept: bool,
@@ -37,7 +37,7 @@ pub(super) struct SecurityDraft<'a> {
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The address that security rules are made for, as far as it is known.
+/// The address that security rules lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
     /// The address is known.

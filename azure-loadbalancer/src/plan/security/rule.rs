@@ -78,7 +78,7 @@ pub(super) fn update(
     } = properties;
     set_texts(source_port_range, source_port_ranges, &any, false);
     let ports = desired.ports.iter().cloned().collect();
-    // A port of any kind cannot be in a list.
+    // The wildcard port cannot be in a list.
     let ports_as_list = desired.as_lists && desired.protocol != SecurityProtocol::Any;
     set_texts(
         destination_port_range,
@@ -97,7 +97,7 @@ pub(super) fn update(
     before != *properties
 }
 
-/// Makes a rule lead to these; whether it had to be changed.
+/// Sets the destinations of a rule. Returns true if it changed.
 pub(super) fn set_destinations(
     properties: &mut SecurityRuleProperties,
     destinations: &BTreeSet<String>,
@@ -111,7 +111,7 @@ pub(super) fn set_destinations(
     )
 }
 
-/// Writes texts in one of the two ways, unless they are there in either.
+/// Writes texts as one value or as a list, unless they are present in either form.
 fn set_texts(
     single: &mut Option<String>,
     list: &mut Vec<String>,

@@ -10,7 +10,7 @@ use crate::plan::ServiceOutcome;
 use crate::service::ServiceKey;
 use crate::sources::readiness::text_of_seconds;
 
-/// The bytes of a message; the API server takes 1,024.
+/// The maximum length of a message in bytes. The API server takes 1,024.
 const LONGEST: usize = 1_000;
 
 /// The last event of each service.

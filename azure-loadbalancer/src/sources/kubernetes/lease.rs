@@ -18,12 +18,12 @@ use tower_service::Service;
 use super::client::{KubernetesClient, KubernetesError};
 use crate::sources::readiness::text_of_seconds;
 
-/// The time that the release of a lease may take.
+/// The time limit for the release of a lease.
 const RELEASE: Duration = Duration::from_secs(2);
-/// The longest duration of another one's lease that is believed.
+/// The maximum duration of another program's lease, in seconds. Longer ones are shortened to it.
 const LONGEST: u64 = 24 * 3_600;
 
-/// A lease, and how it is held.
+/// The options of a lease.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LeaseOptions {
@@ -31,7 +31,7 @@ pub struct LeaseOptions {
     pub namespace: String,
     /// The name. Default: `azure-loadbalancer`.
     pub name: String,
-    /// The name of this program, which no other one has. Default: 32 random digits.
+    /// The unique name of this program. Default: 32 random digits.
     pub identity: String,
     /// The time that other programs wait after the last renewal they have seen, in whole seconds. Default: 15
     /// s.
@@ -68,7 +68,7 @@ impl LeaseOptions {
     }
 }
 
-/// The reason for which a lease is not held any more.
+/// The reason why a lease is no longer held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseLost {
@@ -103,10 +103,10 @@ enum Attempt {
     Raced,
 }
 
-/// A lease as it was last seen.
+/// A lease as last seen.
 struct Observed {
     document: Value,
-    /// The time at which it was seen to be another one than before.
+    /// The time at which its last change was seen.
     at: Instant,
 }
 
@@ -129,12 +129,12 @@ pub struct Lease<S> {
     client: KubernetesClient<S>,
     options: LeaseOptions,
     observed: Option<Observed>,
-    /// The begin of the last successful renewal.
+    /// The beginning of the last successful renewal.
     renewed: Option<Instant>,
 }
 
 impl<S> Lease<S> {
-    /// A lease that is not held yet.
+    /// Creates a lease that is not held yet.
     pub fn new(client: KubernetesClient<S>, options: LeaseOptions) -> Self {
         Self {
             client,
@@ -144,7 +144,7 @@ impl<S> Lease<S> {
         }
     }
 
-    /// The program that was last seen to hold it; empty: none.
+    /// Returns the last known holder. Empty: none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().map_or("", Observed::holder)
     }
@@ -203,7 +203,7 @@ where
                 }
                 Ok(Attempt::Raced) => {}
                 Err(error) => {
-                    // Once for each kind of failure; attempts are frequent.
+                    // Logged once for each kind of failure, since attempts are frequent.
                     let text = error.to_string();
                     if told_error.as_ref() != Some(&text) {
                         tracing::warn!(error = text, "the lease cannot be had; it is tried again");
@@ -292,7 +292,7 @@ where
                 Err(error) if is_overtaken(&error) => {}
                 done => return done.map(drop),
             }
-            // Perhaps by a renewal of this program that was given up while it was under way.
+            // Perhaps by a renewal of this program that was cancelled in flight.
             document = self.client.document(self.url(true)).await?;
             if document["spec"]["holderIdentity"] != self.options.identity.as_str() {
                 return Ok(());
@@ -300,7 +300,7 @@ where
         }
     }
 
-    /// Takes or renews the lease, if that may be.
+    /// Takes or renews the lease, if possible.
     async fn attempt(&mut self) -> Result<Attempt, KubernetesError> {
         // No single attempt may use up the time of all others.
         let patience = self.options.renew_deadline / 2;
@@ -439,7 +439,7 @@ fn is_overtaken(error: &KubernetesError) -> bool {
     matches!(error, KubernetesError::Refused { status, .. } if statuses.contains(status))
 }
 
-/// The time as Kubernetes writes it with microseconds.
+/// Returns the time in Kubernetes' form with microseconds.
 fn now() -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

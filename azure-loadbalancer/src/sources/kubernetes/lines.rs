@@ -1,4 +1,4 @@
-//! The events of a watch: JSON, one a line.
+//! The events of a watch: JSON, one per line.
 
 use bytes::{Buf, BytesMut};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The maximum length of a line. An object of Kubernetes has at most 1.5 MB, the limit of etcd.
 const LONGEST: usize = 8 * 1024 * 1024;
 
-/// Bytes that come bit by bit, as lines.
+/// A splitter of streamed bytes into lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pending: BytesMut,

@@ -19,10 +19,10 @@ use crate::execute::{Observer, ReconcileError, Reconciled};
 use crate::plan::{Ingress, ServiceOutcome};
 use crate::service::ServiceKey;
 
-/// Status writes at a time.
+/// The maximum number of concurrent status writes.
 const AT_A_TIME: usize = 8;
 
-/// Events after one reconciliation.
+/// The maximum number of events after one reconciliation.
 const MOST_EVENTS: usize = 32;
 
 /// The time before the same status is written again. Another program may be writing it as well, and two that
@@ -91,7 +91,7 @@ impl<S> StatusWriter<S> {
     fn finalizer_due(&self, outcome: &ServiceOutcome, is_wrong: bool) -> Option<bool> {
         match (outcome.has_finalizer, outcome.is_wanted) {
             (false, true) if self.puts_finalizers && outcome.exists => Some(true),
-            // While it is not known that nothing is left, it stays.
+            // The finalizer stays while resources may be left.
             (true, false) if !outcome.exists && !is_wrong => Some(false),
             _ => None,
         }

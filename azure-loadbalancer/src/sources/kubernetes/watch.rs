@@ -22,13 +22,13 @@ use super::event::{apply, key, object};
 use super::lines::Lines;
 use crate::sources::{FromDocument, RECHECK, Source, SourceError};
 
-/// Objects of a page.
+/// The number of objects of a page.
 const PAGE: &str = "500";
-/// More pages than any cluster has.
+/// The maximum number of pages, more than any cluster has.
 const MAX_PAGES: usize = 1_000;
-/// A watch that ends sooner, and without an event, is as good as none.
+/// The minimum duration of a watch. One that ends sooner without an event counts as failed.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-/// The longest wait between two attempts.
+/// The maximum wait between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The options of a watch.
@@ -39,7 +39,7 @@ pub struct WatchOptions {
     pub watch: Duration,
     /// The time after which everything is listed again in any case. Default: 1 h.
     pub resync: Duration,
-    /// The wait after a failure, which doubles with each until 30 s. Default: 1 s.
+    /// The wait after a failure, which doubles with each up to 30 s. Default: 1 s.
     pub first_wait: Duration,
 }
 
@@ -53,16 +53,16 @@ impl Default for WatchOptions {
     }
 }
 
-/// The objects of one kind, as they are and as they change.
+/// A source of the objects of one kind.
 pub struct KubernetesSource<T, S, B> {
     client: KubernetesClient<S>,
     path: Vec<String>,
     options: WatchOptions,
     documents: BTreeMap<String, Value>,
-    /// Since when to watch; nothing before the first list and after it was forgotten.
+    /// The version to watch from. `None` before the first list, and after the server has forgotten it.
     version: Option<String>,
     listed: Option<Instant>,
-    /// The pages of a list that is being read.
+    /// The list that is being read.
     listing: Option<Listing>,
     stream: Option<Stream<B>>,
     failures: u32,
@@ -72,7 +72,7 @@ pub struct KubernetesSource<T, S, B> {
     kind: PhantomData<fn() -> T>,
 }
 
-/// A watch that is open.
+/// An open watch.
 struct Stream<B> {
     call: String,
     body: B,
@@ -83,7 +83,7 @@ struct Stream<B> {
     ends: Instant,
 }
 
-/// A list of which not all pages are there yet. It outlives a call that is dropped.
+/// An incomplete list. It survives a dropped call.
 #[derive(Default)]
 struct Listing {
     documents: BTreeMap<String, Value>,
@@ -137,7 +137,7 @@ where
         self.client.url(&path, query)
     }
 
-    /// Lists everything. State changes only when all pages are there.
+    /// Lists all objects. The state changes only when all pages are read.
     async fn list(&mut self) -> Result<Turn, KubernetesError> {
         loop {
             let mut listing = self.listing.take().unwrap_or_default();
@@ -155,7 +155,7 @@ where
             let Some(items) = page.get_mut("items").map(Value::take) else {
                 return Err(malformed("the list has no items"));
             };
-            // An empty list may be `null` in Go.
+            // Go writes an empty list as `null`.
             for item in items.as_array().into_iter().flatten() {
                 let key = key(item).ok_or_else(|| malformed("an object has no name"))?;
                 // An object that cannot be read is no reason to remove its resources: the last state stays in
@@ -214,7 +214,7 @@ where
         Ok(())
     }
 
-    /// Reads from the watch until something has changed or it is over.
+    /// Reads from the watch until an object has changed or the watch ends.
     async fn read(&mut self) -> Result<Turn, KubernetesError> {
         let mut has_changed = false;
         loop {
@@ -279,7 +279,7 @@ where
         }
     }
 
-    /// The state as it is now.
+    /// Returns the present state.
     fn state(&mut self) -> Result<Vec<T>, SourceError> {
         let read = self.documents.iter().map(|(key, document)| {
             let failed =
@@ -303,7 +303,7 @@ where
         self.stream = None;
         self.listing = None;
         if error.is_gone() {
-            // The version is too old. That is no failure, as long as it does not happen again and again.
+            // The version is too old, which is no failure unless it happens repeatedly.
             self.version = None;
             if self.failures == 0 {
                 self.failures = 1;

@@ -1,4 +1,4 @@
-//! The frontends of a load balancer: where their addresses come from.
+//! The frontends of a load balancer, and their addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -121,7 +121,7 @@ fn check_public(
     }
     let own = key(&format!("{}/{FRONTENDS}/{}", context.id(), name(frontend)));
     let is_other = |id: &&String| {
-        // Another frontend of this load balancer may have had it until now.
+        // Another frontend of this load balancer may have had the address until now.
         let user = key(id);
         user != own && !user.starts_with(&(context.place.key() + "/"))
     };
@@ -136,7 +136,7 @@ fn in_use(address: &str, by: &str) -> Refusal {
     Refusal::bad("PublicIPAddressInUse", message)
 }
 
-/// Gives frontends in subnets their addresses.
+/// Assigns addresses to frontends in subnets.
 pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result<(), Refusal> {
     let frontends = properties.get_mut(FRONTENDS).and_then(Value::as_array_mut);
     let mut taken: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
@@ -186,7 +186,7 @@ pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result
     Ok(())
 }
 
-/// The address that a frontend of this name had in the same subnet.
+/// Returns the address that a frontend of this name had in the same subnet.
 fn previous_address<'a>(context: &Context<'a>, frontend: &Value) -> Option<&'a str> {
     let before = context
         .previous

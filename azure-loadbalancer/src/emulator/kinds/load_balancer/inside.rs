@@ -103,7 +103,7 @@ fn check_rule(
         &["Default", "SourceIP", "SourceIPProtocol"],
         &label,
     )?;
-    // Port 0 stands for all of them, together with protocol All.
+    // Port 0 stands for all ports, together with protocol All.
     let lowest = u64::from(
         !properties["protocol"]
             .as_str()

@@ -35,7 +35,7 @@ pub(super) fn drop_shown_members(context: &Context<'_>, properties: &mut Object)
     }
 }
 
-/// Shows the members of a pool of network interfaces as Azure does: each with a name and without an address.
+/// Renders the members of a pool of network interfaces like Azure: each with a name and without an address.
 pub(super) fn show_members(pool: &mut Value, users: &[String]) {
     let members = users.iter().map(|user| {
         let mut segments = user.rsplit('/');
