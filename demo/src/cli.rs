@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Address of the emulated cluster's REST gateway
     #[arg(long, value_name = "IP:PORT", default_value_t = CLUSTER)]
     pub(crate) cluster: SocketAddr,
-    /// Play the story once and stop, instead of again and again
+    /// Play the story once and stop, instead of repeating it
     #[arg(long)]
     pub(crate) once: bool,
     /// Play the story this many times faster

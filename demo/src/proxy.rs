@@ -24,7 +24,7 @@ pub(crate) struct RunningProxy {
     server: ServerHandle,
     admin: Admin,
     admin_address: SocketAddr,
-    /// The proxy's driver and the admin page; they end when this is dropped.
+    /// The proxy's driver and the admin page. They end when this is dropped.
     tasks: JoinSet<()>,
 }
 
@@ -108,7 +108,7 @@ impl RunningProxy {
     }
 }
 
-/// Waits until the proxy has the first configuration, which it takes a moment after the merge has it.
+/// Waits until the proxy has the first configuration, which is a moment after the merge.
 async fn wait_for_first(proxy: &Proxy, merged: &Merged) {
     let first = merged.ready().await.snapshot.revision();
     let mut generations = proxy.generations();

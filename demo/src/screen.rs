@@ -139,7 +139,7 @@ impl Visit for Line {
 
 /// Shortens ids of partitions to their first digits, which distinguish those of a demo.
 fn shortened(text: &str) -> String {
-    /// Digits of an id, with dashes where they are in one: `27e510ab-1226-824a-b570-082d5fdc85de`.
+    /// The length of an id with dashes: `27e510ab-1226-824a-b570-082d5fdc85de`.
     const LENGTH: usize = 36;
     let is_id = |bytes: &[u8]| {
         bytes.iter().enumerate().all(|(at, byte)| match at {

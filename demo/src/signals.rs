@@ -17,7 +17,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. From here on a signal does not end the process by itself.
+    /// Begins to receive signals. From here on a signal does not end the process by itself.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             #[cfg(unix)]
@@ -29,7 +29,7 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to stop. Cancel-safe.
+    /// Waits for a signal to stop. Cancel safe.
     pub(crate) async fn stop(&mut self) {
         #[cfg(unix)]
         tokio::select! {

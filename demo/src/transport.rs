@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// A connection for each request.
+/// A transport with a connection for each request.
 #[derive(Debug)]
 pub(crate) struct PlainTransport;
 
@@ -53,7 +53,7 @@ impl Transport for PlainTransport {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(interrupted)?;
-        // Dropped with this future, so that a request that is given up ends.
+        // Dropped with this future, so that a cancelled request ends.
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let response = sender

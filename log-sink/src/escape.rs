@@ -11,7 +11,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     escaped.push_str(&text[..first]);
     for character in text[first..].chars() {
         if is_control(character) {
-            // Writing to a string does not fail. All of them have four digits at most.
+            // Writing to a string cannot fail. All these characters have at most four digits.
             let _ = write!(escaped, "\\u{:04x}", u32::from(character));
         } else {
             escaped.push(character);

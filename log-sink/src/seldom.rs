@@ -38,7 +38,7 @@ impl Seldom {
         }
     }
 
-    /// Returns the number of times that were left out since the last line, if a line may be logged now.
+    /// Returns the number of messages suppressed since the last one, if a message may be logged now.
     pub fn pass(&self) -> Option<u64> {
         self.pass_at(Instant::now())
     }

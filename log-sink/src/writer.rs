@@ -47,8 +47,8 @@ impl LogWriter {
         self.queue.dropped()
     }
 
-    /// Has a file opened again under its name before the next line is written, for a rotation that renames it.
-    /// Nothing happens to an output without a name.
+    /// Reopens the file under its name before the next line is written, for a rotation that renames it. Does
+    /// nothing for an output without a name.
     pub fn reopen(&self) {
         self.queue.reopen();
     }

@@ -10,7 +10,7 @@ use crate::{sink, with_causes};
 /// The exit code of a program that failed, or whose check failed.
 const FAILED: u8 = 1;
 
-/// The exit code for a command line that makes no sense.
+/// The exit code of an invalid command line.
 const USAGE: u8 = 2;
 
 /// The failure of a program: a sentence for the caller, and an exit code.
@@ -42,7 +42,7 @@ impl Failure {
         }
     }
 
-    /// Creates a failure with exit code 2, for a command line that makes no sense.
+    /// Creates a failure with exit code 2, for an invalid command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
             message: Some(message.into()),

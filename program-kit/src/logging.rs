@@ -8,7 +8,7 @@ use crate::{Failure, panics};
 /// The environment variable that holds a log filter.
 const VARIABLE: &str = "RUST_LOG";
 
-/// The beginnings of the log targets that are not of foreign crates.
+/// The prefixes of this project's own log targets.
 const OWN: [&str; 6] = [
     "azure",
     "discovery",
@@ -53,7 +53,7 @@ impl Logging {
         self
     }
 
-    /// Sets whether each event is a line of JSON. Default: false.
+    /// Sets the format: with true, each event is a line of JSON. Default: false.
     #[must_use]
     pub fn with_json(mut self, is_json: bool) -> Self {
         self.is_json = is_json;
@@ -104,7 +104,7 @@ fn of_this_project(filter: &str) -> String {
         level.eq_ignore_ascii_case("info") || level.eq_ignore_ascii_case("warn")
     };
     let (capped, others): (Vec<_>, Vec<_>) = filter.split(',').partition(is_capped);
-    // As for a filter as it is: of several levels without a target the last counts.
+    // In any filter, the last of several levels without a target counts.
     let Some(level) = capped.last() else {
         return filter.to_owned();
     };

@@ -35,7 +35,8 @@ impl Others {
     async fn hear(&mut self, reopen: &Notify) {
         loop {
             tokio::select! {
-                // Elsewhere it means "read the configuration again", which programs here do by themselves.
+                // Elsewhere SIGHUP means "read the configuration again", which these programs do by
+                // themselves.
                 _ = self.hang_up.recv() => {
                     tracing::info!("SIGHUP: nothing to do, files are followed while they change");
                 }
@@ -59,7 +60,7 @@ pub struct Signals {
     terminate: Signal,
     #[cfg(unix)]
     interrupt: Signal,
-    /// Listened to only if they must not end the process.
+    /// The other signals, received only if they must not end the process.
     #[cfg(unix)]
     others: Option<Others>,
     reopen: Arc<Notify>,

@@ -12,10 +12,10 @@ use tracing::subscriber::with_default;
 /// The log target.
 const TARGET: &str = "program::log";
 
-/// The longest time that a program waits for its log at its end.
+/// The maximum time that a program waits for its log at its end.
 pub(crate) const LAST_FLUSH: Duration = Duration::from_secs(3);
 
-/// The longest time that a program waits that is to end at once.
+/// The maximum time that a program waits for its log if it has to end at once.
 pub(crate) const SHORT_FLUSH: Duration = Duration::from_millis(250);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
@@ -28,7 +28,7 @@ struct Sink {
     is_coloured: bool,
 }
 
-/// Starts the thread that writes standard error. A second call changes nothing.
+/// Starts the thread that writes standard error. A second call has no effect.
 pub(crate) fn start(is_json: bool, is_coloured: bool) -> io::Result<()> {
     let lines = LogWriter::start("log", Output::stderr(), Capacity::default(), |event| {
         report(&event);
@@ -38,7 +38,7 @@ pub(crate) fn start(is_json: bool, is_coloured: bool) -> io::Result<()> {
         is_json,
         is_coloured,
     };
-    // A second one is dropped, and its thread ends.
+    // A second sink is dropped, and its thread ends.
     let _ = SINK.set(sink);
     Ok(())
 }
@@ -98,7 +98,7 @@ pub fn dropped_lines() -> u64 {
     SINK.get().map_or(0, |sink| sink.lines.dropped())
 }
 
-/// Waits until everything that was logged is written, at most for `within`. Blocks the thread.
+/// Waits until all logged lines are written, at most for `within`. Blocks the thread.
 pub(crate) fn flush(within: Duration) {
     if let Some(sink) = SINK.get() {
         // A failure cannot be reported any more.
@@ -106,7 +106,7 @@ pub(crate) fn flush(within: Duration) {
     }
 }
 
-/// Takes the text of one event, in one call.
+/// A writer that takes the text of one event in one call.
 #[derive(Debug)]
 pub(crate) struct EventLine;
 
@@ -149,7 +149,7 @@ fn one_line(text: &str, is_coloured: bool) -> String {
     line
 }
 
-/// The length of the escape sequence for a colour or a style at the beginning of `text`.
+/// Returns the length of the escape sequence for a colour or a style at the beginning of `text`.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
     let end = parameters.find(|character: char| !matches!(character, '0'..='9' | ';'))?;

@@ -16,11 +16,11 @@ const INTERRUPTED: i32 = 130;
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Begins to listen. From here on the first signal does not end the process.
+    /// Begins to receive signals. From here on the first signal does not end the process.
     ///
     /// # Errors
     ///
-    /// A failure if the system lets no signals be received.
+    /// A failure if the system does not let the process receive signals.
     pub fn listen() -> Result<Self, crate::Failure> {
         Self::start()
             .map_err(|error| crate::Failure::new(format!("signals cannot be received: {error}")))

@@ -13,7 +13,7 @@ pub(crate) const SECTION: &str = "ReverseProxy";
 /// A document and its problems.
 pub(crate) struct Examined {
     pub(crate) settings: Settings,
-    /// `None`: there are errors in the section.
+    /// The snapshot. `None` if there are errors in the section.
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) problems: Problems,
 }
@@ -25,7 +25,7 @@ pub(crate) fn examine(document: &Node) -> Examined {
     judge_environment(names, &mut problems);
     let settings = Settings::read(document, &mut problems);
     let snapshot = if document.get(SECTION).is_none() && !settings.sources.is_empty() {
-        // Everything is discovered.
+        // All routes and clusters are discovered.
         Some(Snapshot::default())
     } else {
         routes_and_clusters(document, &compile_options(), &mut problems)
@@ -40,7 +40,7 @@ pub(crate) fn examine(document: &Node) -> Examined {
     }
 }
 
-/// A cluster that the files do not have may be discovered.
+/// Downgrades the problem of an unknown cluster, which may be discovered.
 fn perhaps_discovered(mut problem: Problem) -> Problem {
     if problem.code == "unknown_cluster" {
         problem.message = format!(

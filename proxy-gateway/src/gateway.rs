@@ -1,4 +1,4 @@
-//! Puts the parts together: sources → merge → proxy → server, and the admin page beside them.
+//! The assembly of the program: sources → merge → proxy → server, and the admin page beside them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ struct AdminPage {
     serving: Option<AbortHandle>,
 }
 
-/// The server, bound and waiting for the first configuration, or at work.
+/// The server: bound and waiting for the first configuration, or running.
 enum Serving {
     Bound(
         Box<dyn FnOnce() -> io::Result<ServerHandle> + Send>,
@@ -201,7 +201,7 @@ impl Gateway {
         self.offered.take()
     }
 
-    /// Opens the file of the access log again under its name whenever `wanted` is notified.
+    /// Reopens the file of the access log under its name whenever `wanted` is notified.
     pub(crate) fn reopen_logs_on(&mut self, wanted: Arc<Notify>) {
         let Some(log) = self.access_log.clone() else {
             return;
@@ -254,7 +254,7 @@ impl Gateway {
         self.merged.state().ready
     }
 
-    /// Accepts connections, if it does not yet.
+    /// Starts to accept connections, unless it does already.
     pub(crate) fn serve(&mut self) -> Result<(), Failure> {
         self.server = match std::mem::replace(&mut self.server, Serving::Failed) {
             Serving::Bound(start, _) => Serving::Running(
@@ -271,7 +271,7 @@ impl Gateway {
     /// Cancel-safe.
     pub(crate) async fn ready(&self) -> Arc<MergedState> {
         self.merged.ready().await;
-        // The proxy sees a snapshot a moment after the merge has it, and may skip one that is replaced at once.
+        // The proxy sees a snapshot a moment after the merge, and may skip one that is replaced at once.
         let mut generations = self.proxy.generations();
         loop {
             let state = self.merged.state();
@@ -381,7 +381,7 @@ impl AdminSocket {
         }
     }
 
-    /// Within the runtime that is to serve it.
+    /// Registers the socket with the runtime that will serve it.
     fn listener(self) -> Result<TcpListener, Failure> {
         let address = self.address;
         TcpListener::from_std(self.socket).map_err(|error| admin_cannot_listen(address, &error))

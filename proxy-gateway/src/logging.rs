@@ -1,4 +1,4 @@
-//! Logs go to standard error, so that standard output is for machines.
+//! Logging to standard error, so that standard output is for machines.
 
 use program_kit::{Failure, Logging};
 

@@ -1,4 +1,4 @@
-//! The limit of open files, from which the server derives how many clients may be connected.
+//! The limit of open files, from which the server derives the maximum number of clients.
 
 /// Raises the soft limit to the hard limit, and logs that. Such a limit needs no privilege, and the soft one
 /// is low for the sake of programs that use `select`.

@@ -106,12 +106,12 @@ mod unix {
             Message::Stopping => b"STOPPING=1",
         };
         let socket = UnixDatagram::unbound()?;
-        // The service manager may be slow; requests are not to wait for it.
+        // The service manager may be slow, and requests must not wait for it.
         socket.set_nonblocking(true)?;
         socket.send_to_addr(text, &address(place)?).map(|_| ())
     }
 
-    /// A path, or a name of Linux's abstract namespace behind an `@`.
+    /// Parses a path, or a name of Linux's abstract namespace after an `@`.
     fn address(place: &OsStr) -> io::Result<SocketAddr> {
         #[cfg(target_os = "linux")]
         if let Some(name) = place.as_bytes().strip_prefix(b"@") {

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// The id of the route and the cluster that stand for unknown configuration.
 pub(crate) const PLACEHOLDER: &str = "not ready yet";
 
-/// Seconds after which clients may try again.
+/// The seconds after which clients may retry.
 const RETRY_AFTER: &str = "5";
 
 /// Returns the snapshots of a merge, with a placeholder for unknown routes until the merge is ready, and the
@@ -46,7 +46,7 @@ pub(crate) fn snapshots(
     (receiver, follow)
 }
 
-/// The snapshot of a merge as it is served.
+/// Returns the snapshot of a merge in the served form.
 fn served(state: &MergedState, options: &CompileOptions) -> Arc<Snapshot> {
     if state.ready {
         return Arc::clone(&state.snapshot);
@@ -54,7 +54,7 @@ fn served(state: &MergedState, options: &CompileOptions) -> Arc<Snapshot> {
     let mut config = state.snapshot.config().clone();
     let mut route = RouteConfig {
         cluster_id: Some(PLACEHOLDER.into()),
-        // After every other route.
+        // The placeholder comes after every other route.
         order: Some(i32::MAX),
         transforms: Some(vec![TransformConfig::from(
             [

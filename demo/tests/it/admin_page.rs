@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::command;
 use testkit::peers::{self, address_after};
 
-/// A browser takes its time, and the story of the demo is waited for.
+/// The time limit: a browser is slow, and the demo plays its story.
 const LIMIT: Duration = Duration::from_secs(400);
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use http::Uri;
 use super::{Failure, print};
 use crate::cli::Health;
 
-/// Bytes that the start of a status line has at most: `HTTP/1.1 200`.
+/// The length of the start of a status line: `HTTP/1.1 200`.
 const STATUS_LINE: usize = "HTTP/1.1 200".len();
 
 /// Succeeds if the admin API reports that the instance is ready.
@@ -24,7 +24,7 @@ pub(crate) fn health(options: &Health) -> Result<(), Failure> {
     }
 }
 
-/// The status of a GET request over plain HTTP.
+/// Returns the status of a GET request over plain HTTP.
 fn status(url: &Uri, timeout: Duration) -> io::Result<u16> {
     let invalid = |what: &'static str| io::Error::new(io::ErrorKind::InvalidInput, what);
     if url.scheme_str() != Some("http") {
@@ -42,7 +42,7 @@ fn status(url: &Uri, timeout: Duration) -> io::Result<u16> {
     read_status(&mut stream, deadline)
 }
 
-/// The first address that accepts.
+/// Connects to the first address that accepts.
 fn connect(host: impl ToSocketAddrs, deadline: Instant) -> io::Result<TcpStream> {
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in host.to_socket_addrs()? {

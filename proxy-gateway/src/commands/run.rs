@@ -52,7 +52,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     let started = Gateway::start(&examined.settings, &mut inherited, has_sources, sources);
     let mut gateway = started.await?;
     gateway.reopen_logs_on(signals.reopen());
-    // Of addresses that are listened on no more.
+    // The remaining sockets belong to addresses that are no longer configured.
     drop(inherited);
     let ended = tokio::select! {
         ended = serve(&mut gateway, files, &examined.settings, predecessor) => Some(ended),
@@ -69,7 +69,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Serves from when it is this instance's turn until a successor serves.
+/// Serves from this instance's turn until a successor serves. Cancel safe.
 ///
 /// Cancel-safe.
 async fn serve(
@@ -79,7 +79,7 @@ async fn serve(
     predecessor: Option<Predecessor>,
 ) -> Result<(), NotTaken> {
     let is_served = match &predecessor {
-        // It serves everything meanwhile, unless it ends.
+        // The predecessor serves everything meanwhile, unless it ends.
         Some(predecessor) => {
             let confirmed = gateway.until_confirmed(predecessor).await;
             confirmed.map_err(|error| NotTaken {
@@ -124,7 +124,7 @@ async fn serve(
 /// The reason why this instance does not serve.
 struct NotTaken {
     error: Failure,
-    /// Another one has the sockets.
+    /// True if another instance has the sockets.
     is_served: bool,
 }
 
@@ -242,13 +242,13 @@ fn announce(state: &MergedState) {
     ));
 }
 
-/// Begins to listen to signals.
+/// Begins to receive signals.
 fn listen() -> Result<Signals, Failure> {
     let signals = Signals::listen().and_then(Signals::with_others_handled);
     signals.map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
 }
 
-/// Ends a gateway as gently as its settings allow.
+/// Drains a gateway within the limits of its settings.
 async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
     if has_successor {
         say("a successor serves; requests in flight may end here");

@@ -13,13 +13,14 @@ use super::{HandoverError, wire};
 /// The target of log messages.
 const TARGET: &str = "proxy::server";
 
-/// Successors that may be starting at the same time. One is usual; of two, the quicker one wins.
+/// The maximum number of successors that start at the same time. One is usual; of two, the quicker one wins.
 const MAX_CANDIDATES: usize = 4;
 
 /// The time limit for a candidate to receive the sockets. It may take as long as it needs to become ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits for a successor, for as long as this instance serves.
+/// An offer of the sockets to successors, for as long as this instance serves. It holds the sockets as well,
+/// so that the kernel queues clients at them.
 ///
 /// It holds the sockets as well: while it is there, the kernel queues clients at them.
 #[derive(Debug)]
@@ -32,12 +33,12 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Makes sure that successors can be waited for at `path`, where a predecessor may still be.
+    /// Prepares to wait for successors at `path`, where a predecessor may still be.
     pub(crate) fn open(path: &Path, sockets: ListeningSockets) -> Result<Self, HandoverError> {
         let mut aside = path.as_os_str().to_owned();
         aside.push(format!(".{}", std::process::id()));
         let aside = PathBuf::from(aside);
-        // In a container the next process may have the same number as one that was killed there.
+        // In a container the next process may have the same id as one that was killed there.
         match fs::remove_file(&aside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(HandoverError::open(path, error));
@@ -121,7 +122,7 @@ impl Offer {
     }
 }
 
-/// The number of the process at the other end.
+/// Returns the id of the process at the other end.
 fn process(stream: &UnixStream) -> Option<i32> {
     stream.peer_cred().ok()?.pid()
 }

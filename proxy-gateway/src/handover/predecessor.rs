@@ -59,13 +59,15 @@ impl Predecessor {
         Ok(Some((Self { path, stream }, sockets)))
     }
 
-    /// Returns when it has ended.
-    ///
-    /// Cancel-safe.
+    /// Waits for the end of the predecessor.
     ///
     /// # Errors
     ///
-    /// Another one has taken its place.
+    /// Another instance has replaced it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub(crate) async fn gone(&self) -> Result<(), HandoverError> {
         match wire::hear(&self.stream).await {
             Err(_) => Ok(()),

@@ -78,7 +78,7 @@ async fn a_successor_that_gives_up_changes_nothing() {
     let (mut offer, _) = place.offer();
     let waiting = tokio::spawn(async move { offer.taken().await });
     drop(place.candidate().await);
-    // One that talks nonsense.
+    // A successor that sends nonsense.
     let stream = UnixStream::connect(place.path()).await.unwrap();
     wire::say(&stream, b'?').await.unwrap();
     let (predecessor, sockets) = place.candidate().await;

@@ -12,7 +12,7 @@ use proxy_runtime::server::{DataRate, Http2Limits, Limits};
 
 use super::whole;
 
-/// The time that never comes, in the words of .NET (`Timeout.InfiniteTimeSpan`).
+/// The word for an infinite time in .NET (`Timeout.InfiniteTimeSpan`).
 const INFINITE: &str = "Infinite";
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// A client needs this time to respond, and without a maximum it could keep its connection forever.
 const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=DAY;
 
-/// No window of HTTP/2 is larger (RFC 9113 section 6.9.1); `h2` panics.
+/// The largest window of HTTP/2 (RFC 9113 section 6.9.1). `h2` panics beyond it.
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
 /// The initial window of a connection, whatever is configured (RFC 9113 section 6.9.2): a smaller one would
@@ -86,7 +86,7 @@ pub(super) fn read(limits: &mut ObjectReader<'_, '_>) -> Limits {
     read
 }
 
-/// `None`: clients may be as slow as they like.
+/// Reads the minimum data rate. `None`: clients may be arbitrarily slow.
 fn data_rate(rate: &mut ObjectReader<'_, '_>) -> Option<DataRate> {
     let is_on = rate.boolean("Enabled").unwrap_or(true);
     let mut read = DataRate::default();
@@ -94,7 +94,7 @@ fn data_rate(rate: &mut ObjectReader<'_, '_>) -> Option<DataRate> {
         &mut read.bytes_per_second,
         rate.integer("BytesPerSecond", 1..=u32::MAX),
     );
-    // None at all would be over before anything came, again and again.
+    // A window of zero would be over before the first byte, every time.
     set(&mut read.window, time(rate, "Window", SECOND..=DAY));
     is_on.then_some(read)
 }
@@ -155,7 +155,7 @@ fn number(number: i64) -> Option<u64> {
     number.try_into().ok()
 }
 
-/// A length of time in a range. One without an end has [`INFINITE`], too.
+/// Reads a length of time in a range. One without a maximum accepts [`INFINITE`], too.
 fn time(
     limits: &mut ObjectReader<'_, '_>,
     key: &'static str,

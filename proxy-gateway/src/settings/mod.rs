@@ -41,7 +41,7 @@ const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901)
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) listeners: Vec<Listener>,
-    /// `None`: switched off.
+    /// The address of the admin page. `None`: switched off.
     pub(crate) admin: Option<SocketAddr>,
     pub(crate) telemetry: Telemetry,
     pub(crate) server: Server,
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
 /// Section `Server`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Server {
-    /// Threads that serve; `None`: one per core.
+    /// The number of serving threads. `None`: one per core.
     pub(crate) workers: Option<usize>,
     /// The time for which requests are still accepted after `/readyz` reports that the program stops.
     pub(crate) readiness_delay: Duration,
@@ -84,7 +84,7 @@ impl Default for Server {
 }
 
 impl Settings {
-    /// The listeners, as `explain` has to know them.
+    /// Returns the listeners in the form for `explain`.
     pub(crate) fn explained_listeners(&self) -> Listeners {
         let listeners = self.listeners.iter();
         listeners
@@ -92,7 +92,7 @@ impl Settings {
             .collect()
     }
 
-    /// Reads the program's sections of `document`; everything that is wrong is added to `problems`.
+    /// Reads the program's sections of `document`. All problems are added to `problems`.
     pub(crate) fn read(document: &Node, problems: &mut Problems) -> Self {
         sections::judge(document, problems);
         let mut settings = ObjectReader::read(document, "", problems, |root| {

@@ -6,10 +6,10 @@ use proxy_model::Problem;
 use proxy_model::json::{Node, ObjectReader};
 use proxy_runtime::upstream::DnsOptions;
 
-/// The port of servers of DNS.
+/// The default port of DNS servers.
 const PORT: u16 = 53;
 
-/// More would only make a look-up that fails take longer.
+/// The maximum number of servers. More would only slow down failing look-ups.
 const MOST_SERVERS: usize = 8;
 
 /// The file that lists a machine's sources of names, on Linux (nsswitch.conf(5)).
@@ -19,18 +19,18 @@ const SOURCES: &str = "/etc/nsswitch.conf";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resolver {
     kind: Kind,
-    /// Empty: those of the machine.
+    /// The servers. Empty: those of the machine.
     servers: Vec<SocketAddr>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// DNS, unless the machine has names from elsewhere.
+    /// DNS, unless the machine has other sources of names.
     #[default]
     Auto,
-    /// The operating system.
+    /// The resolver of the operating system.
     System,
-    /// The table of hosts and the servers of DNS.
+    /// The table of hosts and DNS servers.
     Dns,
 }
 

@@ -6,7 +6,7 @@ use proxy_model::{Problem, Problems, pointer_to, same_id};
 use crate::check::SECTION;
 use crate::sources;
 
-/// Sections that are read here or by the providers.
+/// The sections that this program or the providers read.
 const OURS: [&str; 9] = [
     SECTION,
     "Listeners",
@@ -82,7 +82,7 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
     }
 }
 
-/// Reports variables of the environment by which a .NET program would be configured.
+/// Reports environment variables that would configure a .NET program.
 pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &mut Problems) {
     /// The maximum number of environment variables named in a message.
     const FEW: usize = 3;

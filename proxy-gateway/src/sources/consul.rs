@@ -10,7 +10,7 @@ use proxy_model::{CompileOptions, Problem, pointer_to};
 
 use super::{Answer, NotServed};
 
-/// The section that switches it on.
+/// The name of the section.
 pub(crate) const SECTION: &str = "ConsulDiscovery";
 
 /// A cluster to discover.

@@ -1,4 +1,4 @@
-//! The sources of services that sections of the configuration switch on, beside the files themselves.
+//! The sources of services that sections of the configuration enable, beside the files themselves.
 
 mod consul;
 mod serf;
@@ -23,7 +23,7 @@ pub(crate) use self::serf::SECTION as SERF;
 pub(crate) use self::service_fabric::SECTION as SERVICE_FABRIC;
 pub(crate) use self::xds::SECTION as XDS;
 
-/// The sources that are switched on.
+/// The enabled sources.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sources {
     service_fabric: Option<ServiceFabricSource>,
@@ -50,7 +50,7 @@ pub(crate) struct NotServed {
 }
 
 impl Sources {
-    /// Reads the sections of a document; everything that is wrong is added to its problems.
+    /// Reads the sections of a document. All problems are added to its problems.
     pub(crate) fn read(document: &mut ObjectReader<'_, '_>) -> Self {
         Self {
             service_fabric: document.object(SERVICE_FABRIC, ServiceFabricSource::read),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, NotServed};
 
-/// The section that switches it on.
+/// The name of the section.
 pub(crate) const SECTION: &str = "ServiceFabricDiscovery";
 
 /// A cluster to discover.

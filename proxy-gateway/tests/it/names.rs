@@ -1,4 +1,4 @@
-//! `Server.Resolver`: names of destinations by the servers of DNS.
+//! `Server.Resolver`: names of destinations from DNS servers.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     (response.status.as_u16(), response.text())
 }
 
-/// A server that closes each connection, so that each request wants the name.
+/// Starts a server that closes each connection, so that each request resolves the name.
 fn closing(address: SocketAddr, name: &'static str) -> Origin {
     Origin::builder().bind(address).start(move |_| async move {
         let response = Response::builder().header("connection", "close");

@@ -15,7 +15,7 @@ use testkit::time::{eventually, guarded};
 /// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
-/// Requests that leave more in a log than any buffer on the way would hold.
+/// The number of requests whose log exceeds every buffer on the way.
 const ENOUGH: usize = 100;
 
 fn long_path() -> String {
@@ -182,7 +182,7 @@ async fn acknowledgements_of_no_ping_end_the_connection_and_are_not_logged() {
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let begin = [preface, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
     flood.write_all(begin).await.unwrap();
-    // It may be reset while there is more to send.
+    // The connection may be reset while there is more to send.
     let _ = flood.write_all(acknowledgements(20_000)).await;
     guarded("the connection to end", flood.read_to_end())
         .await
@@ -211,7 +211,7 @@ async fn a_full_disk_is_one_line() {
     assert_eq!(lines, 1, "{output}");
 }
 
-/// A line of a log that a name of a destination contains.
+/// A log line in the name of a destination.
 const FORGED: &str = "2026-01-01T00:00:00Z ERROR proxy::server: forged";
 
 fn hostile() -> Value {

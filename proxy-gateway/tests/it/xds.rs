@@ -1,4 +1,4 @@
-//! The program and a real Envoy, both beside a control plane that serves a configuration of the family.
+//! The program and a real Envoy, both beside a control plane of this workspace.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ impl ControlPlane {
     }
 }
 
-/// The program with a configuration. Gives where it listens, and where its admin page does.
+/// Starts the program with a configuration. Returns its address, and that of its admin page.
 async fn gateway(section: &str) -> (PeerProcess, SocketAddr, SocketAddr) {
     let file = ConfigFile::new(&format!(
         r#"{{ "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }}, "Admin": {{ "Address": "127.0.0.1:0" }}, {section} }}"#

@@ -1,4 +1,4 @@
-//! Writes that are over later, and pages.
+//! Asynchronous writes, and pages.
 
 use azure_loadbalancer::arm::{ArmErrorKind, Precondition};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ async fn without_an_address_the_resource_itself_tells() {
     let asked = script.asked();
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[2].request.method(), "GET");
-    // Without any state it is over.
+    // Without any state it is complete.
     let script = Script::new(vec![answer(200, &[], "{}")]);
     put(&script).await.unwrap();
 }

@@ -13,7 +13,7 @@ fn error(plan: &Plan, name: &str) -> String {
     error.map(ToString::to_string).unwrap_or_default()
 }
 
-/// A service that is meant to be closed is not opened by a capital letter.
+/// A capital letter does not open a service that is meant to be closed.
 #[test]
 fn flags_are_true_or_false_and_nothing_else() {
     let flags = [
@@ -51,7 +51,7 @@ fn flags_are_true_or_false_and_nothing_else() {
     assert_eq!(error(&empty().converge(&note(), &[unread], &[]).0, "a"), "");
 }
 
-/// An internal service with a typo stays inside.
+/// A typo does not make an internal service external.
 #[test]
 fn a_typo_does_not_turn_an_internal_service_inside_out() {
     let mut azure = empty();

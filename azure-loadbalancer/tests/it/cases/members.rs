@@ -224,7 +224,7 @@ fn pools_of_addresses_follow_the_nodes_in_any_order() {
     let (_, log) = azure.converge(&current(), &services, &nodes(5)[1..]);
     assert_eq!(log, ["put backendAddressPool testCluster"]);
     assert_eq!(members(&azure), ["n1", "n2", "n3", "n4"]);
-    // Together with something else it is one write.
+    // Together with another change it is one write.
     let (_, log) = azure.converge(&current(), &[service("a", &[81])], &nodes(2));
     assert_eq!(
         log,
@@ -324,7 +324,7 @@ fn a_node_that_cannot_be_read_stays_where_it_is() {
         unreadable: Some("no addresses".to_owned()),
         ..Node::default()
     };
-    // Another one has its address by now, as it seems, and a third was never a member.
+    // Another node seems to have its address by now, and a third was never a member.
     let twin = Node::new("twin", [10, 0, 1, 1].into());
     let nodes = [unreadable("n1"), twin, node(3), unreadable("n4")];
     let (plan, _) = azure.converge(&current(), &services, &nodes);
@@ -368,7 +368,7 @@ fn a_machine_whose_node_cannot_be_read_does_not_join() {
     );
 }
 
-/// Packets for a floating address come to a machine that does not know it.
+/// Packets for a floating address would reach a machine that does not accept them.
 #[test]
 fn a_node_that_answers_at_its_own_address_only_gets_no_floating_ones_unwarned() {
     let mut azure = empty();
@@ -438,7 +438,7 @@ fn a_pool_keeps_its_members_while_no_node_takes_part() {
         let (plan, _) = azure.converge(&current(), &services, &nodes(1));
         assert_eq!(members(&azure), ["n0"]);
         assert!(!plan.pools_kept && plan.warnings.is_empty(), "{plan:#?}");
-        // Zero takes the list at its word.
+        // Zero accepts an empty list.
         let at_once = Config {
             empty_grace: Some(Duration::ZERO),
             ..current()

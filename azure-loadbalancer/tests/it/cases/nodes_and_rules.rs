@@ -51,7 +51,7 @@ fn pool(azure: &Azure) -> BTreeSet<String> {
         .collect()
 }
 
-/// Alone in the security group or not.
+/// Exclusive in the security group or not.
 fn configs() -> [Config; 2] {
     [true, false].map(|exclusive_security_group| Config {
         exclusive_security_group,

@@ -280,7 +280,7 @@ fn a_public_address_is_chosen_by_name() {
     address(&mut azure, service("a", &[80]));
     assert_eq!(address(&mut azure, asked("mine")).to_string(), "1.2.3.4");
     assert_eq!(azure.snapshot.public_ips.len(), 1);
-    // A typo neither makes an address nor gives one up.
+    // A typo neither creates an address nor releases one.
     let (plan, log) = azure.converge(&current(), &[asked("mime")], &[]);
     assert_eq!(log, Vec::<String>::new());
     let outcome = &plan.services[&key("a")];
@@ -289,7 +289,7 @@ fn a_public_address_is_chosen_by_name() {
         Some(PlanError::PublicIpNotFound { .. })
     ));
     assert_eq!(outcome.ingress[0].ip.to_string(), "1.2.3.4");
-    // The address that another service is about to get can be named before it is there.
+    // The address that another service is about to get can be named before it exists.
     let mut azure = empty();
     let shares = with(service("b", &[81]), keys::PUBLIC_IP_NAME, "testCluster-aa");
     let (plan, _) = azure.converge(&current(), &[shares, service("a", &[80])], &[]);
@@ -340,7 +340,7 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
         if why.is_empty() {
             continue;
         }
-        // It is the service's when it comes back.
+        // It belongs to the service when that returns.
         let address = azure.public_ip("testCluster-aa").expect("it stays").clone();
         azure.converge(&keep, std::slice::from_ref(&asked), &[]);
         let again = azure.public_ip("testCluster-aa").expect("it stays");
@@ -354,7 +354,7 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
     }
 }
 
-/// The label goes where the service goes, although the address that had it stays.
+/// The label moves with the service, although its old address stays.
 #[test]
 fn a_label_follows_its_service_to_another_address() {
     let keep = Config {

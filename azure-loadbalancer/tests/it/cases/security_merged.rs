@@ -1,4 +1,4 @@
-//! Security rules that several services use: shared ones of 2018, aggregated ones of today.
+//! Security rules that several services share: shared ones of 2018, aggregated ones of the current edition.
 
 use std::collections::BTreeSet;
 
@@ -429,7 +429,7 @@ fn services_share_an_address_and_its_rules_are_those_of_both() {
             .iter()
             .any(|rule| rule.properties.access == Some(Access::Deny))
     );
-    // A port that both want is the first one's.
+    // A port that both request goes to the first.
     let greedy = at(service("c", &[443]), "192.168.33.44");
     let (plan, log) = azure.converge(&current(), &[b, greedy], &[]);
     assert!(matches!(

@@ -17,7 +17,7 @@ pub(super) struct FakeArm(Arc<Mutex<Store>>);
 
 #[derive(Default)]
 struct Store {
-    /// By path in lower case.
+    /// The documents, by path in lower case.
     documents: BTreeMap<String, Value>,
     version: u64,
     allocated: u8,
@@ -58,7 +58,7 @@ impl FakeArm {
         change(store.documents.get_mut(&path.to_ascii_lowercase()).unwrap());
     }
 
-    /// The writes since the last time, each as `put` or `delete` and a path in lower case.
+    /// Takes the writes since the last call, each as `put` or `delete` and a path in lower case.
     pub(super) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().writes)
     }
@@ -292,7 +292,7 @@ impl Store {
             .get("if-match")
             .map(|etag| etag.to_str().unwrap());
         match *request.method() {
-            // Kinds have a name each after them, collections have none.
+            // Kinds are followed by a name, collections are not.
             Method::GET if path.split('/').count().is_multiple_of(2) => {
                 (StatusCode::OK, self.list(&path))
             }

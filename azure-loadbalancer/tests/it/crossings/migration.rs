@@ -1,4 +1,4 @@
-//! From Basic to Standard, stage by stage, on the resource manager of these tests.
+//! The migration from Basic to Standard, stage by stage, on the resource manager of these tests.
 
 use std::time::Duration;
 
@@ -249,7 +249,7 @@ fn nothing_is_taken_down_for_pools_that_would_be_empty() {
     excluded
         .labels
         .insert(labels::EXCLUDED.to_owned(), String::new());
-    // It may stay a member, but the pool is another one then.
+    // It may stay a member, but the pool is a different one then.
     let not_ready = Node {
         readiness: Readiness::NotReady(Duration::ZERO),
         ..node()
@@ -278,7 +278,7 @@ fn nothing_is_taken_down_for_pools_that_would_be_empty() {
             found.warnings
         );
     }
-    // One that takes part is enough.
+    // A single participating node is enough.
     let found = run(executor.migration(&services, &[node(), not_ready])).unwrap();
     assert_eq!(found.obstacles, [""; 0]);
     assert_eq!(azure.writes(), [""; 0]);

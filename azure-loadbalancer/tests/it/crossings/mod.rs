@@ -27,7 +27,7 @@ fn path(kind: &str, name: &str) -> String {
     format!("{NETWORK}/{kind}/{name}")
 }
 
-/// A network, a security group, and three addresses that a user has made.
+/// Creates a network, a security group, and three users' addresses.
 fn azure() -> FakeArm {
     let azure = FakeArm::default();
     let vnet = path("virtualNetworks", "vnet");
@@ -81,7 +81,7 @@ fn list(document: &Value, name: &str) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// The addresses at which a port is let in by the security group.
+/// Returns the addresses at which the security group allows a port.
 fn open_at(azure: &FakeArm, port: u16) -> BTreeSet<String> {
     let group = azure.get(&path("networkSecurityGroups", "nsg")).unwrap();
     let rules = list(&group, "securityRules");
@@ -99,7 +99,7 @@ fn open_at(azure: &FakeArm, port: u16) -> BTreeSet<String> {
         .collect()
 }
 
-/// The name of the public address, or the private address, that a rule of a port leads to.
+/// Returns the name of the public address, or the private address, that a rule of a port leads to.
 fn reached_at(azure: &FakeArm, balancer: &str, port: u16) -> Option<String> {
     let balancer = azure.get(&path("loadBalancers", balancer))?;
     let rules = list(&balancer, "loadBalancingRules");
@@ -127,7 +127,7 @@ type Way = (
     &'static str,
 );
 
-/// Ways to share an address.
+/// The ways to share an address.
 fn ways() -> [Way; 3] {
     [
         (
@@ -342,7 +342,7 @@ fn an_address_that_was_handed_out_outlives_every_move() {
                 .any(|one| one.what.contains("--delete-left-addresses"));
             assert_eq!(told, stays, "{about}");
             if stays {
-                // It is the same again when the service comes back.
+                // It belongs to the service again when that returns.
                 reconcile(&azure, &config, &[web]);
                 assert_eq!(
                     public(&azure, "testCluster-aa").unwrap()["properties"]["ipAddress"],
@@ -433,7 +433,7 @@ proptest! {
     fn a_mistake_at_a_shared_address_harms_nobody(
         config in configs(), deny in any::<bool>(), steps in generated::steps(),
     ) {
-        // One that leads, and one that follows.
+        // An owner of the frontend, and a service that shares it.
         let azure = azure();
         let own = |name: &str, port: u16| Service { uid: String::new(), ..at(service(name, &[port]), "9.9.9.0") };
         let (leads, mut follows) = (own("aaa", 70), own("zzz", 71));

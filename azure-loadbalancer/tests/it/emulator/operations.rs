@@ -1,4 +1,4 @@
-//! Writes that take time.
+//! Asynchronous operations.
 
 use azure_loadbalancer::emulator::{EmulatorOptions, Fault, FaultAction};
 
@@ -73,7 +73,7 @@ fn a_deletion_takes_time_too() {
     )
     .expect(202);
     assert!(gone.body.is_null());
-    // Until it is over the address is in use.
+    // The address is in use until the operation completes.
     ask(
         &mut machine,
         "DELETE",

@@ -208,7 +208,7 @@ fn what_is_used_is_not_deleted() {
     ] {
         ask(&mut machine, "DELETE", &path, None).refused(400, code);
     }
-    // A load balancer may go with its members; they leave its pool.
+    // A load balancer can be deleted with members; they leave its pool.
     ask(
         &mut machine,
         "DELETE",

@@ -45,7 +45,7 @@ impl TowerService<Request<Bytes>> for Crashing {
     }
 }
 
-/// Reconciles up to a request; whether it got through.
+/// Reconciles up to a request. Returns true if it completed.
 pub(crate) async fn up_to(
     emulator: &Emulator,
     requests: i64,
@@ -71,7 +71,7 @@ fn gets_an_address(service: &Service) -> bool {
     service.load_balancer_ip.is_none() && !service.annotations.keys().any(is_internal)
 }
 
-/// From one set of services to another, with a crash after every request on the way.
+/// Moves from one set of services to another, with a crash after every request on the way.
 async fn assert_survives(before: &[Service], after: &[Service]) {
     for is_carried_out in [false, true] {
         let mut requests = 0;

@@ -1,4 +1,4 @@
-//! Services and nodes that change.
+//! Changing services and nodes.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn what_changes_is_followed_and_what_fails_is_tried_again() {
         "an address, a load balancer, a security group"
     );
 
-    // Many changes at a time are one.
+    // Many simultaneous changes count as one.
     for count in 3..8 {
         members.publish(nodes(count));
     }

@@ -42,7 +42,7 @@ async fn an_address_is_deleted_although_its_deletion_was_refused_at_first() {
                 .method(&Method::DELETE)
                 .path("publicIPAddresses");
             emulator.with(|machine| machine.inject(refused));
-            // A lock is for the next run, which begins without anything that leads there.
+            // A lock stays for the next run, which begins without any reference to it.
             for _ in 0..2 {
                 executor.reconcile(after, &nodes(1)).await.unwrap();
             }

@@ -11,7 +11,7 @@ use crate::execute::crashes::up_to;
 use crate::execute::scenario::{faults, node_sets, services};
 use crate::execute::world::*;
 
-/// Reconciles with faults, and then without, until nothing is left to do.
+/// Reconciles with faults, and then without, until no work is left.
 async fn settle(
     emulator: &Emulator,
     config: &Config,
@@ -141,7 +141,7 @@ fn assert_rules_lead_somewhere(contents: &BTreeMap<String, Value>) {
     }
 }
 
-/// The same without the security rules of the cluster.
+/// Removes the security rules of the cluster.
 fn without_rules(mut contents: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let group = contents.get_mut(&network("networkSecurityGroups", "nsg").to_lowercase());
     let rules = group.and_then(|group| group["properties"]["securityRules"].as_array_mut());
@@ -201,7 +201,7 @@ proptest! {
             let mut writes: BTreeMap<String, u32> = BTreeMap::new();
             for written in &report.written {
                 let target = written.target.as_ref().unwrap().as_str().to_lowercase();
-                // A part is written for its whole.
+                // A part is written with its whole.
                 let whole = target.split("/backendaddresspools").next().unwrap().to_owned();
                 *writes.entry(whole).or_default() += 1;
             }
@@ -260,7 +260,7 @@ proptest! {
             let (one, two) = (executor(&emulator), executor(&emulator));
             let few = nodes(2);
             let (first, second) = tokio::join!(one.reconcile(&after, &few), two.reconcile(&after, &few));
-            // Each may have been overtaken too often; together they have done it, or the next run does.
+            // Each may have given up after conflicts; together they have succeeded, or the next run does.
             let _ = (first.unwrap(), second.unwrap());
             settle(&emulator, &config(), &after, &few, Vec::new()).await;
             executor(&alone).reconcile(&after, &nodes(2)).await.unwrap();

@@ -27,7 +27,7 @@ async fn a_service_comes_and_goes() {
         "the same again writes nothing"
     );
 
-    // Outside becomes inside, and outside again.
+    // External becomes internal, and external again.
     let inside = provider
         .update(&internal(web.clone()), &nodes(2))
         .await

@@ -1,4 +1,4 @@
-//! Addresses that the cluster once had, while security rules still lead there.
+//! Former addresses of the cluster, while security rules still lead to them.
 
 use azure_loadbalancer::arm::RetryPolicy;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};

@@ -354,7 +354,8 @@ async fn a_node_that_nobody_could_write_keeps_no_service_waiting() {
         shown.sort();
         shown
     };
-    // Both are ready, in either order; then one is a member already; then the other one takes over its address.
+    // Both are ready, in either order; then one is already a member; then the other one takes over its
+    // address.
     let (a, b) = (Node::new("a", address), Node::new("b", address));
     for nodes in [
         vec![b.clone(), a.clone()],

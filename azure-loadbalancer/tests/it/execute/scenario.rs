@@ -1,4 +1,4 @@
-//! Services and faults by chance.
+//! Random services and faults.
 
 use std::time::Duration;
 

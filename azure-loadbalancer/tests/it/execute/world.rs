@@ -21,7 +21,7 @@ pub(crate) fn network(kind: &str, name: &str) -> String {
     format!("{NETWORK}/{kind}/{name}")
 }
 
-/// A cluster that is alone; for those that are not, see `neighbours`.
+/// Returns the configuration of an exclusive cluster; for others see `neighbours`.
 pub(crate) fn config() -> Config {
     Config {
         exclusive_security_group: true,
@@ -40,7 +40,7 @@ pub(crate) fn azure(options: EmulatorOptions) -> Emulator {
     let emulator = Emulator::new(options);
     emulator.with(|machine| {
         machine.add_group("s", "rg", "westus");
-        // Where some services want their public addresses.
+        // The group in which some services want their public addresses.
         machine.add_group("s", "rg2", "westus");
         let subnet = |name: &str, prefix: &str| json!({ "name": name, "properties": { "addressPrefix": prefix } });
         let subnets = [subnet("subnet", "10.0.0.0/16"), subnet("sub2", "10.1.0.0/16")];
@@ -91,7 +91,7 @@ pub(crate) fn executor_of(emulator: &Emulator, config: &Config) -> Executor {
     Executor::with_options(client, config.clone(), ExecutorOptions::default()).unwrap()
 }
 
-/// The same cluster, alone in its security group or not.
+/// Generates configurations of the same cluster, exclusive in its security group or not.
 pub(crate) fn configs() -> impl Strategy<Value = Config> {
     any::<bool>().prop_map(|exclusive_security_group| Config {
         exclusive_security_group,
@@ -160,7 +160,7 @@ fn stable(mut value: Value) -> Value {
             for item in items.iter_mut() {
                 *item = stable(item.take());
             }
-            // Lists of the resource manager have no order that means something.
+            // Lists of the resource manager have no meaningful order.
             items.sort_by_key(Value::to_string);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -168,7 +168,7 @@ fn stable(mut value: Value) -> Value {
     value
 }
 
-/// Runs something in virtual time.
+/// Runs a future in virtual time.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -178,7 +178,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(future)
 }
 
-/// An answer in place of the emulator's own.
+/// Returns a fault that responds with this status and code.
 pub(crate) fn answer(status: u16, code: &str) -> Fault {
     Fault::new(FaultAction::Answer {
         status,

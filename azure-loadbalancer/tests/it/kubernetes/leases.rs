@@ -30,7 +30,7 @@ enum Way {
     Deaf,
 }
 
-/// An API server as one program reaches it.
+/// The connection of one program to an API server.
 #[derive(Clone)]
 struct Api {
     leases: Leases,
@@ -166,7 +166,7 @@ async fn a_holder_gives_up_before_others_may_take_it() {
         let api = Api::new(&leases);
         let mut lease = api.lease("one");
         acquired(&mut lease).await;
-        // Away for a while is no reason.
+        // A short absence is no reason to lose the lease.
         let blink = async {
             api.set(way);
             sleep(SECOND * 7).await;
@@ -187,7 +187,7 @@ async fn a_holder_gives_up_before_others_may_take_it() {
             (SECOND * 8..=SECOND * 10).contains(&after),
             "{way:?}: {after:?}"
         );
-        // When the way is open again, it is its own to take back.
+        // When the connection works again, the program can take its own lease back.
         api.set(Way::Open);
         let began = Instant::now();
         acquired(&mut lease).await;

@@ -163,7 +163,7 @@ async fn a_node_that_cannot_be_read_keeps_no_other_out() {
     assert_eq!(shown(&read), [named("odd", true), named("one", false)]);
     assert_eq!(read[0].provider_id.as_deref(), Some("azure:///x"));
     assert_eq!(read[0].labels["a"], "b");
-    // One that comes later as well; one that was read keeps its last form.
+    // Neither does one that comes later; one that was read keeps its last form.
     let mut later = odd.clone();
     later["metadata"]["name"] = json!("later");
     let mut broken = good("one");

@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 
 use crate::support::leases::Leases;
 
-/// The patches that came: paths and bodies.
+/// The received patches: paths and bodies.
 pub(crate) type Patches = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// Starts it, and returns its address and the patches that come.
+/// Starts the server. Returns its address and the patches.
 pub(crate) async fn start() -> (String, Patches) {
     start_failing(0, 503).await
 }
@@ -30,7 +30,7 @@ pub(crate) async fn start_failing(times: usize, status: u16) -> (String, Patches
     start_with(times, status, Leases::default()).await
 }
 
-/// The same with leases.
+/// Starts the server with leases.
 pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (String, Patches) {
     let failures = Arc::new(AtomicUsize::new(times));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

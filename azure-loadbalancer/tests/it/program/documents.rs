@@ -6,7 +6,8 @@ use testkit::peers;
 
 use crate::program::{ended, program};
 
-/// The arguments of each command about the program in a document, from below a directory where its files are.
+/// Returns the arguments of each command of the program in a document, relative to the directory of its
+/// files.
 fn commands(document: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut is_code = false;

@@ -75,7 +75,7 @@ async fn one_of_two_programs_writes_and_the_other_follows_it() {
         "{metrics}"
     );
 
-    // One that is stopped lets go of the lease.
+    // A stopped program releases the lease.
     first.terminate();
     assert_eq!(first.wait().await.code(), Some(0));
     second.wait_for_output("leading: this program writes").await;
@@ -86,14 +86,14 @@ async fn one_of_two_programs_writes_and_the_other_follows_it() {
         "{metrics}"
     );
 
-    // One that is killed does not, and is followed when the lease is over.
+    // A killed program does not, and is replaced when the lease expires.
     let mut third = start("pod-3");
     third.wait_for_output("standing by").await;
     second.kill().await;
     third.wait_for_output("leading: this program writes").await;
     assert_eq!(leases.now()["spec"]["leaseTransitions"], 2);
 
-    // One that loses it stops writing, and stands by.
+    // A program that loses the lease stops writing, and stands by.
     leases.change(|lease| {
         lease["spec"]["holderIdentity"] = json!("by hand");
         lease["spec"]["leaseDurationSeconds"] = json!(3_600);

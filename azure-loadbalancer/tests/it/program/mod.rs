@@ -35,7 +35,7 @@ fn example(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A command about the example, with a copy of its state.
+/// Returns a command for the example, with a copy of its state.
 fn about(command: &str, state: &Path) -> Command {
     let mut program = program();
     program
@@ -183,7 +183,7 @@ async fn another_file_than_was_meant_takes_nothing_down() {
         swapped.stderr
     );
     assert_eq!(resources(&state), before);
-    // No nodes at all would empty the pools.
+    // An empty list of nodes would empty the pools.
     let without = peers::output(with(&example("services.json"), &[])).await;
     ended(&without, 2);
     assert!(without.stderr.contains("--nodes"), "{}", without.stderr);

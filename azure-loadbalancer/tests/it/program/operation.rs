@@ -124,7 +124,7 @@ async fn keys_that_look_like_another_are_told() {
     let good = std::fs::read_to_string(example("azure.json")).unwrap();
     let config = kept.path().join("azure.json");
     let misspelt = good.replace("securityGroupName", "securtyGroupName");
-    // A mark in front is no mistake.
+    // A byte order mark is no mistake.
     std::fs::write(&config, format!("\u{feff}{misspelt}")).unwrap();
     let mut planned = program();
     planned.arg("plan").arg("--config").arg(&config);

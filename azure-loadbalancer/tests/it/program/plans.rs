@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// The example's services, of which one is changed.
+/// Returns the example's services with one changed.
 fn services(change: impl Fn(&mut Value)) -> Value {
     let text = std::fs::read_to_string(example("services.json")).unwrap();
     let mut all: Value = serde_json::from_str(&text).unwrap();

@@ -199,7 +199,7 @@ proptest! {
     }
 }
 
-/// The same text for all that differs in order and case only.
+/// Returns the same text for values that differ in order and letter case only.
 fn unordered(value: Value) -> String {
     match value {
         Value::Array(items) => {
@@ -305,7 +305,7 @@ fn nodes_are_reached(
     Ok(())
 }
 
-/// Every rule that is ours leads to where a service is reached, or to a node.
+/// Checks that every rule of this cluster leads to a service, or to a node.
 fn open_to_services_only(
     azure: &Azure,
     config: &Config,

@@ -15,7 +15,7 @@ use super::Echo;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Azure {
     pub(crate) snapshot: Snapshot,
-    /// The writes, in two words and a name each.
+    /// The writes, each as two words and a name.
     pub(crate) log: Vec<String>,
     pub(crate) echo: Echo,
     allocated: u32,
@@ -223,7 +223,7 @@ impl Azure {
         Ok(())
     }
 
-    /// Defaults that were left out, addresses that were left to us.
+    /// Fills in defaults, and the addresses that the resource manager chooses.
     fn fill_in(&mut self, resource: &mut LoadBalancer, id: &ArmId) {
         let etag = resource.etag.clone();
         let properties = &mut resource.properties;

@@ -24,7 +24,7 @@ impl Echo {
     }
 
     fn next(&mut self) -> u64 {
-        // xorshift64, which never comes to zero.
+        // xorshift64, which never reaches zero.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -20,7 +20,7 @@ fn with(pointer: &str, value: &Value) -> Value {
     keys.fold(value.clone(), |value, key| json!({ key: value }))
 }
 
-/// Each field with its value, on a line; those of structs inside, too.
+/// Returns each field with its value on a line, including those of nested structs.
 fn fields(limits: &Limits) -> Vec<String> {
     let shown = format!("{limits:#?}");
     let lines = shown.lines().map(|line| line.trim().trim_end_matches(','));
@@ -36,7 +36,7 @@ fn nothing_said_is_as_the_server_has_it() {
     }
 }
 
-/// A limit that the server gets has to be one that can be set.
+/// Every limit of the server can be configured.
 #[test]
 fn every_limit_can_be_said() {
     let section = json!({

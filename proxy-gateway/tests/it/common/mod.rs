@@ -24,12 +24,12 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs the program to its end.
 pub(crate) async fn output(arguments: &[&str]) -> PeerOutput {
     peers::output(command(arguments)).await
 }
 
-/// Starts it.
+/// Starts the program.
 pub(crate) fn spawn(arguments: &[&str]) -> PeerProcess {
     peers::spawn(command(arguments))
 }
@@ -55,7 +55,7 @@ impl ConfigFile {
         file
     }
 
-    /// Replaces its contents with a rename, as deployments do.
+    /// Replaces the contents with a rename, as deployments do.
     pub(crate) fn write(&self, text: &str) {
         let new = self.folder.path().join("new.json");
         std::fs::write(&new, text).expect("the folder is ours");

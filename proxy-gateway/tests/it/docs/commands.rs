@@ -17,7 +17,7 @@ fn commands(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// The arguments of the program in a command that runs it.
+/// Returns the arguments of the program in a command that runs it.
 fn arguments(command: &str) -> Option<&str> {
     command
         .strip_prefix("cargo run --release --bin proxy-gateway -- ")

@@ -1,4 +1,4 @@
-//! Gateways behind a load balancer, which end and are started again.
+//! Gateways behind a load balancer, with restarts.
 
 use testkit::consul::Consul;
 

@@ -7,7 +7,7 @@ use testkit::time::eventually;
 
 use crate::fleet::programs::{Envoy, Gateway, at, free};
 
-/// The balancer of the page, for two gateways.
+/// The load balancer of the page, for two gateways.
 pub(crate) struct Balancer {
     program: Envoy,
     pub(crate) address: SocketAddr,

@@ -1,4 +1,4 @@
-//! A datacenter is lost whole: its Consul, and its instances.
+//! The loss of a whole datacenter: its Consul, and its instances.
 
 use testkit::consul::Consul;
 use testkit::time::eventually;
@@ -60,7 +60,7 @@ async fn the_instances_of_the_other_one_take_the_requests() {
         envoy.stat("cluster\\.shop-http\\.membership_total").await,
         Some(2)
     );
-    // And a proxy that starts now is served from it as well.
+    // A proxy that starts now is served from it as well.
     let late = Gateway::start("gateway-1", planes).await;
     until_answered(late.address, SHOP, "far").await;
 }

@@ -26,7 +26,7 @@ use xds_control_plane::sources::Sources;
 use crate::fleet::programs::Envoy;
 use crate::fleet::traffic::{get, until_answered};
 
-/// A control plane in this process, for as long as this is there.
+/// A control plane in this process, which ends when this is dropped.
 struct Served {
     address: SocketAddr,
     _pipeline: Pipeline,
@@ -127,7 +127,7 @@ async fn envoy_follows_a_service_fabric_cluster() {
     })
     .await;
     set_instances(3).expect("it may be so");
-    // More of them are no reason to fail a request.
+    // Further joins are no reason to fail a request.
     eventually("three instances answer", async || {
         let answering = replicas(&envoy).await;
         answering.expect("every request is answered") == 3
@@ -177,7 +177,7 @@ async fn envoy_follows_a_serf_cluster() {
     until_answered(envoy.address, "any.example", "two").await;
     until_answered(envoy.address, "any.example", "one").await;
 
-    // The first one leaves; it would still answer.
+    // The first member leaves, but would still respond.
     one.leave().await;
     gateway.wait_for("one", "left").await;
     eventually("only the second one is asked", async || {

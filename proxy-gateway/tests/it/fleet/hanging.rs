@@ -1,4 +1,4 @@
-//! A replica of the control plane that neither answers nor ends.
+//! A hung replica of the control plane, which neither responds nor ends.
 
 use testkit::consul::Consul;
 

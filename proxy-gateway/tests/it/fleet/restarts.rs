@@ -65,7 +65,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
     assert!(killed.nodes().await.len() >= 2);
     assert_eq!(killed.refusals().await, 0);
     killed.kill().await;
-    // An instance comes meanwhile.
+    // An instance joins meanwhile.
     let _third = register(&sas, "shop-http", "third", &[]).await;
     other.until_it_has(&NODES).await;
     for one in &traffic {
@@ -88,7 +88,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
     }
     first.origin.stop().await;
 
-    // The killed replica comes back, and the other one is stopped as for an upgrade.
+    // The killed replica returns, and the other one is stopped as for an upgrade.
     killed.restart().await;
     assert_eq!(other.refusals().await, 0);
     other.stop().await;
@@ -100,7 +100,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
 
     assert_eq!(killed.refusals().await, 0);
 
-    // Without any replica everything is as it was.
+    // Without any replica nothing changes.
     killed.kill().await;
     for one in traffic {
         one.more(25).await;

@@ -35,10 +35,10 @@ pub(crate) async fn until_answered(proxy: SocketAddr, host: &str, name: &str) {
     .await;
 }
 
-/// Requests through one proxy, for all the services, until the test has seen enough.
+/// Continuous requests through one proxy to all services.
 pub(crate) struct Traffic {
     name: &'static str,
-    /// One for each of [`ASKED`].
+    /// The loads, one for each of [`ASKED`].
     loads: Vec<RunningLoad>,
     seen: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -50,7 +50,7 @@ pub(crate) const ASKED: [(&str, Option<&str>, &[&str]); 4] = [
     ("wiki.example", None, &["wiki"]),
     ("shop-fix1-http.example", None, &["branch"]),
 ];
-/// Between two requests of a connection: four fleets at once are not to take all of the machine.
+/// The pause between two requests of a connection, so that four concurrent fleets leave some of the machine.
 const PAUSE: Duration = Duration::from_millis(4);
 const SHOP: &[&str] = &["first", "second", "third", "fourth"];
 
@@ -127,7 +127,7 @@ impl Traffic {
         .await;
     }
 
-    /// Ends, and fails if any request has. Gives how many there were.
+    /// Ends the load, and fails if any request has failed. Returns the number of requests.
     pub(crate) async fn end(self) -> u64 {
         let mut finished = 0;
         for load in self.loads {
