@@ -41,7 +41,7 @@ pub(super) fn place(
             found.insert(*index, balancer);
         }
     }
-    // Whoever shares an address follows the one whose frontend it is.
+    // A service that shares an address follows the owner of the frontend.
     for (index, target) in targets.iter().filter(|entry| !is_lead(entry)) {
         if let Some(balancer) = found.get(&target.lead).cloned() {
             found.insert(*index, balancer);
@@ -113,7 +113,7 @@ pub(super) fn place(
     Ok(placed.collect())
 }
 
-/// The load balancer that the service is on, and stays on.
+/// Returns the load balancer on which the service is, and stays.
 fn current(
     world: &World<'_>,
     machines: &Machines<'_>,
@@ -126,8 +126,8 @@ fn current(
     stays_on(world, machines, index, &target.frontend).map(|balancer| balancer.name.clone())
 }
 
-/// The load balancer of the kind that a service asks for on which it has a frontend, and stays: one with a frontend of that name
-/// first, else any with one of its own.
+/// Returns the load balancer of the requested kind on which a service has a frontend, and stays: preferably
+/// one with a frontend of that name, else any with one of its own.
 pub(super) fn stays_on<'a>(
     world: &World<'a>,
     machines: &Machines<'_>,
@@ -195,7 +195,7 @@ fn waits_for(
     ))
 }
 
-/// The name of the load balancer of a set of machines.
+/// Returns the name of the load balancer of a set of machines.
 pub(super) fn balancer_of(world: &World<'_>, set: &str, internal: bool) -> String {
     let config = world.config;
     let own = !set.eq_ignore_ascii_case(&config.primary_vm_set) && !config.is_standard();

@@ -18,7 +18,7 @@ pub(super) enum Command {
     Apply(Apply),
     /// Show resources that belong to no service; nothing is written
     Orphans(Orphans),
-    /// Run an Azure in memory until Ctrl-C
+    /// Run an in-memory Azure until Ctrl-C
     Emulator(Emulator),
     /// Print the JSON Schema of the configuration
     Schema,
@@ -176,7 +176,8 @@ pub(super) enum Credentials {
     /// for plain HTTP to this machine
     #[default]
     Auto,
-    /// `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, and `AZURE_CLIENT_SECRET` or `AZURE_FEDERATED_TOKEN_FILE`
+    /// Environment variables: `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, and `AZURE_CLIENT_SECRET` or
+    /// `AZURE_FEDERATED_TOKEN_FILE`
     Environment,
     /// Identity of the machine; `AZURE_CLIENT_ID` chooses among several
     ManagedIdentity,

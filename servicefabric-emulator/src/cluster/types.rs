@@ -8,8 +8,9 @@ use super::state::Cluster;
 const MAX_TYPES: usize = 10_000;
 
 impl Cluster {
-    /// Provisions an application type from the image store: a package that was uploaded to this path, or one that the
-    /// topology holds back. The path of such a one is `Name/Version`, or `Name` when there is one version of it.
+    /// Provisions an application type from the image store: a package that was uploaded to this path, or one
+    /// that the topology holds back. The path of such a one is `Name/Version`, or `Name` when there is one
+    /// version of it.
     ///
     /// # Errors
     ///

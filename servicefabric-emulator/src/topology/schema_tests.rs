@@ -18,7 +18,7 @@ fn schema() -> Value {
     serde_json::from_str(include_str!("../../schema/topology.json")).unwrap()
 }
 
-/// Definitions, and a text that has an unknown key there: the reader then names those that it knows.
+/// The definitions, each with a text that has an unknown key there: the reader's error lists the known ones.
 const PLACES: &[(&str, &str)] = &[
     ("", "x = 1"),
     ("cluster", "cluster.x = 1"),
@@ -92,7 +92,7 @@ fn defaults_are_those_of_the_reader() {
         .unwrap();
     let mut written = serde_json::Map::new();
     for (key, property) in described {
-        // Its default depends on how time goes.
+        // Its default depends on the pace of time.
         if key == "start" {
             continue;
         }

@@ -27,7 +27,7 @@ pub(super) enum Fate {
     Goes,
 }
 
-/// By lower-case name.
+/// The plans for frontends, by lower-case name.
 pub(super) type Fates = BTreeMap<String, Fate>;
 
 pub(super) fn fates(
@@ -128,7 +128,8 @@ impl View<'_, '_> {
         let flipped = subject
             .intent()
             .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
-        // What somebody else is to have goes at once, so that two who change places do not wait for each other.
+        // An address that another service gets is released at once, so that two services that swap addresses
+        // do not wait for each other.
         let keeps = placed.target.place.is_that_of(frontend)
             && (here || placed.target.place.names_that_of(frontend));
         let awaited = !keeps
@@ -204,7 +205,7 @@ fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool 
     })
 }
 
-/// The frontends, by lower-case name, that parts refer to which are not about to change.
+/// Returns the frontends, by lower-case name, to which unchanged parts refer.
 pub(in crate::plan) fn referenced(
     world: &World<'_>,
     balancer: &LoadBalancer,
@@ -272,7 +273,7 @@ pub(super) fn apply(
         !goes
     });
     for (index, placed) in residents {
-        // A frontend of somebody who stays as he is, is not touched by those who share it.
+        // Services that share the frontend of an unchanged service do not modify it.
         if placed.later.is_some() || placed.target.lead != *index {
             continue;
         }
@@ -304,7 +305,8 @@ pub(super) fn apply(
     draft.resource.properties.frontend_ip_configurations = frontends;
 }
 
-/// An address that nobody asks for stays what it is, whoever chose it, for as long as the subnet is the same.
+/// Updates the place of a frontend. An address without a request stays, however it was chosen, while the
+/// subnet is the same.
 fn update(properties: &mut FrontendProperties, place: &Place) {
     match place {
         Place::External { public_ip } => {

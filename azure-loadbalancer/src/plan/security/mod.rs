@@ -16,16 +16,17 @@ use crate::naming;
 use crate::resources::{Access, ArmId, NetworkSecurityGroup, SecurityRule};
 use crate::service::ServiceKey;
 
-/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that do not.
+/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that
+/// do not.
 const PRIORITIES: std::ops::Range<u16> = 500..4096;
 
-/// The security group as it will be.
+/// The planned state of the security group.
 #[derive(Debug)]
 pub(super) struct SecurityDraft<'a> {
     pub(super) current: &'a NetworkSecurityGroup,
     pub(super) resource: NetworkSecurityGroup,
     pub(super) services: BTreeSet<ServiceKey>,
-    /// The services whose new address is not known yet, so that rules still lead to the old one.
+    /// The services whose new address is unknown, so that rules still lead to the old one.
     pub(super) pending: BTreeSet<ServiceKey>,
     /// True if rules that belong to no service are removed.
     pub(super) swept: bool,
@@ -36,7 +37,7 @@ pub(super) struct SecurityDraft<'a> {
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The address that security rules are made for, as far as it is known.
+/// The address that security rules lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
     /// The address is known.
@@ -212,7 +213,7 @@ fn reconcile(
             );
             continue;
         };
-        // The place of a rule whose address is not known yet is kept free for it.
+        // The priority of a rule whose address is not known yet is reserved.
         if asked_for.destinations.is_empty() {
             continue;
         }
@@ -229,7 +230,8 @@ fn reconcile(
     failures
 }
 
-/// Makes a rule that several services use what they ask for together; whether anything of it is left.
+/// Updates a shared rule to match the combined requests of its services. Returns true if anything of it is
+/// left.
 fn merge(
     world: &World<'_>,
     draft: &mut SecurityDraft<'_>,

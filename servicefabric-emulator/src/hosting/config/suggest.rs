@@ -1,6 +1,7 @@
 //! Suggestions for misspelt names.
 
-/// The known name that is closest to an unknown one, if any is close: at most a third of it, rounded up, is different.
+/// The known name that is closest to an unknown one, if any is close: at most a third of it, rounded up, is
+/// different.
 pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The work grows with the square of the length, and a name this long is no misspelling of a known one.
     if name.len() > 200 {
