@@ -32,9 +32,9 @@ pub enum DiscoverErrorKind {
     Transient,
     /// A failure that lasts until an operator changes something: a rejected credential, a wrong address.
     Permanent,
-    /// A time-out of the source, set by the runner. The runner says this.
+    /// A time-out of the source, set by the runner.
     TimedOut,
-    /// A panic of the source's code, set by the runner. The runner says this.
+    /// A panic of the source's code, set by the runner.
     Panicked,
 }
 

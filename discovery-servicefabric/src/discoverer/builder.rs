@@ -77,7 +77,7 @@ impl ServiceFabric {
         self
     }
 
-    /// Builds the discoverer, without making a call. It makes no call before it is asked to.
+    /// Builds the discoverer, without making a call.
     pub fn discoverer(self) -> ServiceFabricDiscoverer {
         let Self {
             name,

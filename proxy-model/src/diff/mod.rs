@@ -58,8 +58,7 @@ pub enum Change {
         /// The cluster.
         id: ClusterId,
     },
-    /// The configuration of a cluster changed, except its destinations. Its destinations are no part of
-    /// this.
+    /// The configuration of a cluster changed, except its destinations.
     ClusterChanged {
         /// The cluster.
         id: ClusterId,
