@@ -14,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! # What a call does
+//! # Handling of a call
 //!
 //! * **Once.** A call is made once. Its error says [whether to ask again](ConsulError::retry); a [`Follower`] does.
 //! * **Connections.** All clones of a client share a [budget](ConsulOptions::max_connections), since agents cut off who
