@@ -22,9 +22,9 @@ pub(crate) enum Broken {
     Stuck,
 }
 
-/// Work of one kind that blocks its thread and may hang: code of others, disks that are gone.
+/// Work of one kind that blocks its thread and may hang: foreign code, unavailable disks.
 ///
-/// A call that does not end in time is left behind with its thread. There is one at most: while it has not ended no
+/// A call that does not end in time is abandoned with its thread. There is at most one: while it runs, no
 /// other is made.
 #[derive(Debug, Default)]
 pub(crate) struct Blocking {
@@ -86,11 +86,11 @@ pub(crate) async fn contained_for<F: Future>(
     }
 }
 
-/// Refuses what is at `path` if it is no regular file: opening or reading a pipe or a device may never end.
+/// Rejects `path` if it is not a regular file: opening or reading a pipe or a device may never end.
 ///
 /// # Errors
 ///
-/// There is nothing, something else, or it cannot be told. Blocks.
+/// Nothing exists at `path`, or something else, or its kind cannot be determined. Blocks.
 pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_file() {
         return Ok(());
@@ -104,7 +104,8 @@ pub(crate) fn contained_call<T>(call: impl FnOnce() -> T) -> Result<T, Broken> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Broken::Panicked(message_of(&*panic)))
 }
 
-/// Runs a computation of ours on a thread where it does not hold up the runtime. `None`: the runtime is shutting down.
+/// Runs a computation on a thread where it does not block the runtime. Returns `None` if the runtime is
+/// shutting down.
 pub(crate) async fn off_the_runtime<T: Send + 'static>(
     compute: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

@@ -24,7 +24,7 @@ pub struct ProviderStatus {
     pub last_ok: Option<Moment>,
     /// The last failure, kept after the source has recovered.
     pub last_error: Option<Failure>,
-    /// Failures since the source last answered all that it was asked.
+    /// Number of failures since the source last returned complete data.
     pub consecutive_failures: u32,
     /// Number of polls.
     pub rounds: u64,
@@ -76,7 +76,7 @@ pub enum SourceState {
     Starting,
     /// Not polled successfully yet; the configuration restored from disk serves.
     Restored,
-    /// Its last answer serves.
+    /// Live: the last poll succeeded and its result serves.
     Live,
     /// Polled in part: some calls fail, and older data stands in for theirs.
     Partial,

@@ -297,7 +297,7 @@ impl Certificates {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects over TCP, with TLS where the address says so.
+/// Connects over TCP, with TLS if the address requires it.
 #[derive(Clone)]
 struct Connector {
     #[cfg(test)]

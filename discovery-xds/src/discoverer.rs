@@ -111,8 +111,7 @@ impl XdsDiscoverer {
         }
     }
 
-    /// Returns the view of the session, after starting it if necessary. Begins it, if that has not been
-    /// done.
+    /// Returns the view of the session, after starting it if necessary.
     fn views(&self) -> watch::Receiver<View> {
         let mut started = self.shared.started.lock();
         let started = started.get_or_insert_with(|| {

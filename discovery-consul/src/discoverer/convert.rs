@@ -1,4 +1,4 @@
-//! From what is known of all datacenters to the answer of a discoverer. Pure.
+//! The conversion of all datacenters' state to a discovery result. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const CATALOG: &str = "catalog";
 /// Maximum number of left-out instances in a message.
 const NAMED: usize = 3;
 
-/// The answer of a discoverer.
+/// Returns the discovery result.
 pub(super) fn discovery_of(
     state: &WatchState,
     defaults: &Defaults,

@@ -7,7 +7,7 @@ use discovery_core::text::shortened;
 
 use super::PREFIX;
 
-/// The port, the scheme and the weight of an instance, if its tags say something else than its registration.
+/// The port, the scheme and the weight of an instance, if its tags override its registration.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) port: Option<u16>,
@@ -57,7 +57,7 @@ fn in_services(key: &str) -> Option<(&str, &str, &str)> {
     Some((protocol, name, setting))
 }
 
-/// The settings of one service of Traefik: by folded setting the key as it is written, and the value.
+/// The settings of one service of Traefik: the key as written and the value, by folded setting.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Service(BTreeMap<String, (String, String)>);
 

@@ -321,7 +321,7 @@ fn weights_and_mistakes_of_servers_are_those_of_the_instance() {
     }
 }
 
-/// The default rule is one of Traefik's configuration.
+/// The default rule is part of Traefik's configuration.
 #[test]
 fn a_service_without_routers_is_named() {
     assert_eq!(served(&[]), left_out("traefik_default_rule"));

@@ -1,4 +1,4 @@
-//! One datacenter: two blocking queries say what has changed, and that is read.
+//! One datacenter: two blocking queries detect the changes, and the changed services are read.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -35,11 +35,11 @@ pub(super) struct Watching {
     pub(super) datacenter: Arc<str>,
     /// The reads of all datacenters.
     pub(super) pool: Arc<Semaphore>,
-    /// Told when there is news.
+    /// The notification of changes.
     pub(super) changed: Arc<Notify>,
 }
 
-/// The notification of changes.
+/// The watch of one datacenter, between two events.
 struct Watch {
     watching: Watching,
     services: ServiceTable,
@@ -76,7 +76,7 @@ enum Source {
 
 type Read = (Arc<str>, Result<Vec<ServiceInstance>, ConsulError>);
 
-/// Watches a datacenter for as long as it is polled.
+/// Watches a datacenter while it is polled.
 pub(super) async fn watch(watching: Watching, published: watch::Sender<Arc<DatacenterState>>) {
     let mut services = follow_services(&watching);
     let mut checks = follow_checks(&watching);
@@ -315,8 +315,8 @@ impl Watch {
         self.failures[source as usize] = Some(error.explained().into());
     }
 
-    /// The next service to read. While nothing answers, reads would only fail, too; and what is read before both queries
-    /// have said something would have to be read again.
+    /// Returns the next service to read. During an outage reads would fail too, and services read before
+    /// both queries have returned would have to be read again.
     fn next_read(&mut self) -> Option<Arc<str>> {
         let is_away = self.failures.iter().all(Option::is_some);
         let most = self.watching.most_reads();

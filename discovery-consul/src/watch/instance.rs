@@ -1,4 +1,4 @@
-//! Instances as they are kept.
+//! Instances in the form in which they are kept.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl ServiceInstance {
     }
 }
 
-/// The instances of an answer, in an order that does not depend on the server's.
+/// Returns the instances of a response, in an order that does not depend on the server's.
 pub(super) fn instances_of(entries: Vec<HealthEntry>) -> Vec<ServiceInstance> {
     let mut instances: Vec<_> = entries.into_iter().map(ServiceInstance::of).collect();
     instances.sort_by(|a, b| (&a.node, &a.id).cmp(&(&b.node, &b.id)));

@@ -32,7 +32,7 @@ pub struct DatacenterState {
     /// The reason why it cannot be read at the moment, with a hint for the operator. The services are the
     /// last known ones.
     pub failure: Option<Arc<str>>,
-    /// Services that could not be read when they were last asked for, and why.
+    /// Services whose last read failed, with the reasons.
     pub unread: BTreeMap<Arc<str>, Arc<str>>,
     /// Services that are listed but have never been read, so that their instances are unknown. They are
     /// among [`unread`](Self::unread).

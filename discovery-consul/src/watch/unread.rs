@@ -30,7 +30,7 @@ impl UnreadServices {
         attempts
     }
 
-    /// Notes that a service was read. Returns whether that is news.
+    /// Records that a service was read. Returns true if it was unread before.
     pub(super) fn read(&mut self, name: &Arc<str>) -> bool {
         self.0.remove(name).is_some()
     }
@@ -78,7 +78,8 @@ impl Completion {
         }
     }
 
-    /// Every service was tried. Those that could not be read are waited for, but not for ever: one of them may never answer.
+    /// Records that every service was tried. Unreadable ones are waited for, but not for ever: one of them
+    /// may never respond.
     pub(super) fn tried(&mut self, has_unknown: bool, now: Instant) {
         if self.is_complete {
             return;

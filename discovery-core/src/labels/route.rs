@@ -38,7 +38,8 @@ pub fn is_route_name(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// Reads a route. The labels have the names of the settings, those of `Match` without it: `Path`, `Order`.
+/// Reads a route. The labels have the names of the settings, without `Match` for those in it: `Path`,
+/// `Order`.
 ///
 /// `ClusterId` is left unset if no label sets it.
 pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {

@@ -25,7 +25,7 @@ pub(super) enum Item {
 pub(super) enum Form {
     /// The settings of a cluster that were last accepted, with the destinations that it has now.
     Settings,
-    /// All of what was last accepted.
+    /// The whole last accepted form.
     Whole,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Draft {
     pub(super) combined: Combined,
     /// Problems from resolvers and validators, with the position of the provider concerned.
     pub(super) problems: Vec<(Option<usize>, Problem)>,
-    /// Providers whose newest configuration a validator refused.
+    /// Providers whose newest configuration a validator rejected.
     pub(super) reverted: Vec<usize>,
     /// Other parts that validators rejected.
     pub(super) left_out: LeftOut,

@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(10);
 /// The time limit for preparing the configuration of one provider. After that, the previous configuration
 /// continues to serve.
 const PREPARE_LIMIT: Duration = Duration::from_secs(60);
-/// The waits before a configuration is prepared again that filters refused a part of.
+/// The waits before a configuration that filters partly rejected is prepared again.
 const AGAIN: Backoff = Backoff::new(RETRY, Duration::from_secs(320));
 
 /// One provider in the merge.
@@ -84,7 +84,8 @@ impl Source {
         is_new
     }
 
-    /// The newest configuration of the provider, and its revision: computed if the provider did not say it.
+    /// Returns the newest configuration of the provider, and its revision, which is computed if the
+    /// provider does not set it.
     fn input(&mut self, state: &ProviderState) -> Option<(Arc<ProxyConfig>, Revision)> {
         let config = state.config.as_ref()?;
         if let Some(revision) = state.revision {
@@ -179,7 +180,8 @@ impl Worker {
         }
     }
 
-    /// Returns when to try again, if something did not work that may work then. `None`: the runtime is shutting down.
+    /// Merges once. Returns the time of a retry, if a failure may pass. Returns `None` if the runtime is
+    /// shutting down.
     async fn merge(&mut self) -> Option<Option<Instant>> {
         let states: Vec<Arc<ProviderState>> = self
             .sources

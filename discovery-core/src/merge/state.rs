@@ -138,9 +138,10 @@ pub struct ProviderReport {
     pub prefix: Option<String>,
     /// The provider's newest configuration.
     pub revision: Option<Revision>,
-    /// Its configuration that serves: an older one than the newest if that was refused, or is about to be taken in.
+    /// The revision of its configuration that serves. It is older than the newest if that was rejected, or
+    /// has not been applied yet.
     pub serving_revision: Option<Revision>,
-    /// Since when its newest configuration is refused as a whole.
+    /// The time since which its newest configuration is rejected as a whole.
     pub refused_since: Option<Moment>,
     /// Number of routes that it contributes.
     pub routes: usize,

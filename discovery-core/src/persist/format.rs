@@ -1,4 +1,4 @@
-//! The content of the file: a line that says what follows, with its length and checksum, and then JSON.
+//! The content of the file: a line with the version, length and checksum of the rest, followed by JSON.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
     bytes
 }
 
-/// The services in the file's bytes, as old as they are by the wall clock.
+/// Decodes the services in the file's bytes. Their ages are computed by the wall clock.
 pub(crate) fn decode(
     source: &str,
     bytes: &[u8],

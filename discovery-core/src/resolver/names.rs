@@ -51,7 +51,7 @@ impl Names {
         }
     }
 
-    /// Notes what a name stands for.
+    /// Records the addresses of a name.
     pub(super) fn found(&mut self, name: &str, addresses: &[IpAddr]) {
         if let Some(known) = self.names.get_mut(name) {
             known.addresses = addresses.to_vec();

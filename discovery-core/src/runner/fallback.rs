@@ -18,8 +18,8 @@ use crate::endpoints::{add_unread, with_destinations};
 use crate::labels::Parsed;
 
 impl Evaluator {
-    /// Gives each service that may have to serve by its last good rules these rules with its current destinations.
-    /// Returns what validators have not accepted yet, each with its position in the answer.
+    /// Adds to each service that may have to serve by its last known good rules these rules with its
+    /// current destinations. Returns those that validators have not accepted yet, each with its position.
     pub(super) fn add_fallbacks(
         &self,
         answer: &mut [Evaluated],
@@ -41,7 +41,8 @@ impl Evaluator {
         changed
     }
 
-    /// The last good rules with the destinations of now. `None`: where the service is now is not known.
+    /// Returns the last known good rules with the current destinations. `None` if the current addresses are
+    /// unknown.
     fn fallback(
         &self,
         service: &DiscoveredService,
@@ -80,7 +81,7 @@ impl Evaluator {
         self.usable(fragment)
     }
 
-    /// The last good form with the destinations that clusters of the same name have now.
+    /// Returns the last known good form with the current destinations of clusters of the same name.
     fn grafted(
         &self,
         service: &DiscoveredService,

@@ -1,4 +1,4 @@
-//! The services of a source: what each of them last said that was right, and the configuration that they add up to.
+//! The services of a source: the last valid data of each, and the configuration that they make together.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -38,11 +38,11 @@ pub(super) struct Known {
     pub(super) accepted: Option<(ServiceContent, Problems, Evaluation)>,
     /// The form that serves.
     pub(super) good: Option<Good>,
-    /// Since when, and why, the service does not serve as the source says.
+    /// The time since which the service does not serve as described, with the reasons.
     pub(super) quarantine: Option<(Moment, Problems)>,
 }
 
-/// The last good form of a service.
+/// The last known good form of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Good {
     pub(crate) fragment: Arc<ProxyConfig>,
@@ -86,7 +86,7 @@ impl Good {
     }
 }
 
-/// A service as it is kept on disk.
+/// A service in the form in which it is kept on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptService {
     pub(crate) name: Arc<str>,
@@ -106,7 +106,7 @@ pub(super) struct Settled {
     pub(super) removal_pending: bool,
 }
 
-/// A service of an answer with its evaluation.
+/// A service of a discovery result with its evaluation.
 pub(super) type Evaluated = (DiscoveredService, Evaluation);
 
 impl Registry {
@@ -120,7 +120,7 @@ impl Registry {
         }
     }
 
-    /// Puts an answer's services into their order and takes out those that have another's name.
+    /// Sorts the services of a result, and removes those with the name of another.
     pub(super) fn arrange(
         &self,
         mut services: Vec<DiscoveredService>,
@@ -172,8 +172,8 @@ impl Registry {
         same.then(|| evaluation.clone())
     }
 
-    /// The services of an answer that may have to serve in their last good form, by position, each with that form: those
-    /// with errors, and those that claim an id that another one has or claims.
+    /// Returns the services that may have to serve in their last known good form, by position, each with
+    /// that form: those with errors, and those that claim an id that another one has or claims.
     pub(super) fn in_doubt(&self, answer: &[Evaluated]) -> Vec<(usize, Good)> {
         let mut claims = Claims::default();
         for (service, evaluation) in answer {
@@ -200,7 +200,7 @@ impl Registry {
             .collect()
     }
 
-    /// Takes in what was kept on disk.
+    /// Restores the services that were kept on disk.
     pub(super) fn restore(&mut self, kept: Vec<KeptService>) {
         for service in kept {
             let known = Known {
@@ -235,7 +235,7 @@ impl Registry {
         self.services.iter().filter_map(kept).collect()
     }
 
-    /// Takes in a successful answer.
+    /// Applies a successful discovery result.
     pub(super) fn answer(
         &mut self,
         answer: Vec<Evaluated>,
@@ -276,7 +276,7 @@ impl Registry {
         settling.finish(removal_pending)
     }
 
-    /// The configuration of what was kept, before the first answer.
+    /// Returns the configuration of the restored services, before the first successful poll.
     pub(super) fn without_answer(&mut self) -> Settled {
         let mut settling = Settling::default();
         for (name, known) in &mut self.services {
@@ -286,8 +286,8 @@ impl Registry {
         settling.finish(false)
     }
 
-    /// Services that serve, are missing from the answer and serve on; and whether they do so until their removal is
-    /// confirmed.
+    /// Returns the services that serve, are missing from the result and continue to serve, and true if they
+    /// do so until their removal is confirmed.
     fn missing_but_kept(
         &mut self,
         answer: &[Evaluated],
@@ -379,7 +379,7 @@ fn minutes(age: Duration) -> String {
 /// The claims to ids in one discovery result.
 #[derive(Default)]
 struct Claims<'a> {
-    /// `None`: more than one service does.
+    /// The claimed clusters. `None` if more than one service claims one.
     clusters: HashMap<&'a ClusterId, Option<&'a Arc<str>>>,
     routes: HashMap<&'a RouteId, Option<&'a Arc<str>>>,
 }

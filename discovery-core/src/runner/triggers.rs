@@ -52,8 +52,8 @@ impl Triggers {
         }
     }
 
-    /// Runs a round. A trigger that comes meanwhile is answered by the next round, since this one may have read
-    /// before it.
+    /// Runs a round. A trigger that comes meanwhile is handled by the next round, since this one may have
+    /// read before it.
     pub(super) async fn beside<F: Future>(&mut self, round: F) -> F::Output {
         self.drain().await;
         self.pending = false;

@@ -54,7 +54,7 @@ pub(super) fn gather(members: &[Member], options: &CatalogOptions) -> ServiceCat
 /// The consequence for a member that lacks something, for messages.
 const IS_NO_DESTINATION: &str = "the node gets no requests";
 
-/// Members that are equal in this are equal in all that is looked at.
+/// The sort key of a member. Members with equal keys are equal in everything that is read.
 fn order(member: &Member) -> impl Ord + '_ {
     (
         &*member.name,
@@ -387,7 +387,7 @@ fn instance_of(
     }
 }
 
-/// A member's status as a person would say it.
+/// The status of a member, in words for people.
 fn status_of(member: &Member) -> &str {
     match member.status.as_str() {
         "" => "of no status",

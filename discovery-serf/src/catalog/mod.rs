@@ -45,8 +45,8 @@ use crate::member::Member;
 pub struct ServiceCatalog {
     /// The services by name. Each has an instance, unless [`CatalogOptions::keep_empty_services`] keeps it.
     pub services: BTreeMap<Arc<str>, Service>,
-    /// The service `backend` without instances, while no member has the tag `service`: [`CatalogOptions::legacy_backend`].
-    /// `None` if there are no members either.
+    /// The service `backend` without instances, while no member has the tag `service`:
+    /// [`CatalogOptions::legacy_backend`]. `None` if there are no members at all.
     pub legacy: Option<Service>,
     /// True if a member has the tag `service`, alive or not, so that an outage does not bring the legacy
     /// service back. Members that the options exclude do not count.

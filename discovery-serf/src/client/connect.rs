@@ -53,12 +53,12 @@ impl SerfClient {
         Self::connect_over(stream, options).await
     }
 
-    /// Introduces itself to the agent at the other end of any transport: a Unix socket, a tunnel, a pipe in a test. The address in
-    /// the options is only for messages then.
+    /// Does the handshake with the agent at the other end of any transport: a Unix socket, a tunnel, a pipe
+    /// in a test. The address in the options is then used only in messages.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), but [`Unreachable`](ClientErrorKind::Unreachable).
+    /// Those of [`connect`](Self::connect), except [`Unreachable`](ClientErrorKind::Unreachable).
     ///
     /// # Panics
     ///

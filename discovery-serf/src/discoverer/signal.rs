@@ -27,7 +27,7 @@ impl Signal {
         self.happened.notify_one();
     }
 
-    /// Sets when the next round is to begin at the latest; `None`: nothing hurries it.
+    /// Sets the latest start of the next round. `None` if it need not start early.
     pub(super) fn wake_at(&self, at: Option<Instant>) {
         self.wake.send_replace(at);
     }

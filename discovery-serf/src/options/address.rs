@@ -2,7 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 
-/// The port of an agent's RPC unless it is told otherwise.
+/// Default port of an agent's RPC.
 pub const DEFAULT_PORT: u16 = 7373;
 
 /// The longest name of a host (RFC 1035 section 2.3.4).

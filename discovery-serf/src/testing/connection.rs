@@ -131,7 +131,7 @@ async fn reply<W: AsyncWrite>(
     Ok(!answer.ends)
 }
 
-/// Sends an event to each stream that wants it.
+/// Sends an event to each stream whose filter matches.
 async fn tell<W: AsyncWrite>(
     write: &mut WriteHalf<W>,
     streams: &BTreeMap<u64, Filter>,

@@ -79,7 +79,7 @@ impl State {
 }
 
 impl Shared {
-    /// A new connection: its number and what it will be told. `None`: the agent is stopped.
+    /// Adds a connection: returns its number and its events. Returns `None` if the agent is stopped.
     pub(super) fn connected(&self) -> Option<(u64, mpsc::Receiver<Event>)> {
         let mut connection = None;
         self.state.send_modify(|state| {

@@ -22,7 +22,7 @@ use crate::calls::{CallError, CallErrorKind};
 const FIRST_TRY: Duration = Duration::from_secs(5);
 
 impl Shared {
-    /// Asks, and reads the answer.
+    /// Makes a call and reads the response.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -32,7 +32,8 @@ impl Shared {
         decode(call, &answer)
     }
 
-    /// Asks until there is an answer, or no hope or time for one. An error that more can be said about is explained.
+    /// Makes a call with retries, until it succeeds or cannot succeed in time. Adds an explanation to an
+    /// error where one is known.
     pub(super) async fn exchange(
         &self,
         call: &Call,
@@ -111,7 +112,7 @@ impl Shared {
         }
     }
 
-    /// Asks one gateway once.
+    /// Makes one attempt at one gateway.
     async fn attempt(
         &self,
         call: &Call,

@@ -89,9 +89,11 @@ pub use self::token::{
 };
 pub use discovery_http::{Transport, TransportError, TransportErrorKind};
 
-/// Asks the REST gateway of a cluster. Cheap to clone; clones share connections and what they have learnt.
+/// A client of a cluster's REST gateway. Cheap to clone; clones share connections and detected properties
+/// of the gateway.
 ///
-/// See the [module](self) for what a call does, and [`ClusterCalls`](crate::ClusterCalls) for the calls.
+/// See the [module](self) for the handling of a call, and [`ClusterCalls`](crate::ClusterCalls) for the
+/// calls.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! From what was read of a cluster to the answer of a discoverer.
+//! The conversion of a cluster's data to a discovery result.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -254,7 +254,7 @@ impl Conversion {
     }
 }
 
-/// One warning for everything that old answers stand in for, and the oldest of them.
+/// Returns one warning about everything that old responses replace, and the oldest of them.
 fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     let types = memory
         .types

@@ -38,7 +38,8 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Discovers the services of a Service Fabric cluster. [`ServiceFabric`] makes one.
 ///
-/// Clones share everything: one can be given to a runner and another asked for [`decisions`](Self::decisions).
+/// Clones share everything: one can be given to a runner, and another used to read the
+/// [`decisions`](Self::decisions).
 #[derive(Clone)]
 pub struct ServiceFabricDiscoverer {
     inner: Arc<Inner>,

@@ -19,7 +19,7 @@ use crate::topology::PARTITION_NOT_READ;
 /// The most of a description that a cluster keeps.
 const MAX_DESCRIPTION: usize = 4096;
 
-/// The codes of warnings that say that something a label asks for is not done.
+/// The codes of warnings about labels without effect.
 const NOT_DONE: [&str; 5] = [
     "no_effect",
     PARTITION_NOT_READ,
@@ -35,7 +35,7 @@ struct Finding {
     /// The text that decides whether the report has changed, if it differs from `text`. Messages about
     /// calls contain addresses and times, which change from round to round while nothing happens.
     news: Option<String>,
-    /// The age of what serves, if it is old. No part of what makes it news.
+    /// The age of the data that serves, if it is old. It does not count as a change.
     age: Option<String>,
 }
 
@@ -197,7 +197,8 @@ fn all_rejected(subject: &Subject) -> Option<String> {
     Some(text)
 }
 
-/// `None`: the gateway wants to be told whether a replica keeps state, and that is not known.
+/// Returns the report about a replica. `None` if the kind of the service is unknown, which the gateway
+/// requires.
 fn of_replica(replica: &ReplicaOutcome, options: &ServiceFabricOptions) -> Option<HealthReport> {
     static SAID: Once = Once::new();
     if !matches!(replica.kind, ServiceKind::Stateless | ServiceKind::Stateful) {

@@ -1,4 +1,4 @@
-//! Endpoints of a replica: what it says about where it listens, and which of that can be used.
+//! The endpoints of a replica: the addresses on which it listens, and the usable ones among them.
 
 use std::cmp::Ordering;
 
@@ -83,12 +83,12 @@ pub enum EndpointError {
     /// Too many endpoints.
     #[error("it has more than {MAX_LISTENERS} endpoints")]
     TooMany,
-    /// There is no listener of the name that was asked for.
+    /// No listener of the requested name.
     #[error("it has no listener `{listener}`, only {}", listed(known))]
     UnknownListener {
-        /// The name that was asked for.
+        /// The requested name.
         listener: String,
-        /// Some of those that there are.
+        /// Some of the existing listeners.
         known: Vec<String>,
     },
     /// No endpoint that was considered can be used.

@@ -71,7 +71,7 @@ impl Roles {
     }
 }
 
-/// The replicas that are considered, by partition and id, whatever the order in which they were listed.
+/// Returns the replicas that are considered, sorted by partition and id.
 pub(super) fn candidates<'a>(
     service: &'a ServiceDescription,
     order: &[usize],

@@ -6,14 +6,14 @@ use super::health::HealthState;
 use super::wire;
 use crate::calls::ServiceReplicas;
 
-/// The health of a cluster with the entities that were asked for.
+/// The health of a cluster with the requested entities.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ClusterHealthChunk {
     /// Health of the cluster.
     pub health_state: HealthState,
-    /// Its applications; absent in answers that say nothing of them.
+    /// Its applications, if the response contains them.
     pub application_health_state_chunks: Option<Chunks<ApplicationHealthChunk>>,
 }
 
@@ -103,7 +103,7 @@ pub struct ReplicaHealthChunk {
 }
 
 impl ClusterHealthChunk {
-    /// The question that has every replica in its answer. Each level is listed only if it is asked for.
+    /// The query for every replica. Each level is listed only on request.
     pub const QUERY: &str = concat!(
         r#"{"ApplicationFilters":[{"HealthStateFilter":65535,"ServiceFilters":[{"HealthStateFilter":65535,"#,
         r#""PartitionFilters":[{"HealthStateFilter":65535,"ReplicaFilters":[{"HealthStateFilter":65535}]}]}]}]}"#

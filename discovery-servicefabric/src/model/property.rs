@@ -30,7 +30,7 @@ pub struct Property {
     /// Its name.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
-    /// Its value; absent if it was not asked for.
+    /// Its value, if it was requested.
     pub value: Option<PropertyValue>,
 }
 
@@ -52,6 +52,6 @@ impl Property {
 pub struct PropertyValue {
     /// The kind of the value.
     pub kind: PropertyKind,
-    /// The value as it is on the wire.
+    /// The value in its wire format.
     pub data: serde_json::Value,
 }

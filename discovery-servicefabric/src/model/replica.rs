@@ -126,7 +126,7 @@ words! {
 pub struct ResolvedEndpoint {
     /// The kind of replica that it belongs to.
     pub kind: ResolvedEndpointKind,
-    /// The same text as [`Replica::address`].
+    /// The address, in the same form as [`Replica::address`].
     #[serde(deserialize_with = "wire::nullable")]
     pub address: String,
 }

@@ -34,7 +34,7 @@ pub(super) struct Parts {
     pub(super) partitions: Vec<PartitionDescription>,
     pub(super) statuses: Vec<PartitionStatus>,
     pub(super) resolved: BTreeMap<String, Resolved>,
-    /// The old answers among them; an answer that the naming service did not give is one.
+    /// The oldest of the old responses among them, also if the naming service did not respond.
     pub(super) stale: Option<StaleAnswer>,
     /// Partitions of which nothing is known, by id, and why.
     pub(super) unread: BTreeMap<String, Failed>,
@@ -59,7 +59,7 @@ impl Topology {
         Err(Problem::error("", "not_read", message))
     }
 
-    /// `None`: a partition has vanished.
+    /// Reads the partitions. Returns `None` if one has disappeared meanwhile.
     async fn try_parts(
         &self,
         round: &Round<'_>,
@@ -123,7 +123,7 @@ impl Topology {
         Ok(Some(parts))
     }
 
-    /// `None`: the partition has vanished.
+    /// Reads the replicas. Returns `None` if the partition has disappeared meanwhile.
     async fn read_replicas(
         &self,
         reading: Reading<'_>,

@@ -130,7 +130,7 @@ impl Statuses {
     }
 }
 
-/// The model's own form, if the endpoint carries one, and is where that says.
+/// Returns the model's own form, if the endpoint carries one, and is at the place in it.
 fn sealed(
     place: &LocalityLbEndpoints,
     endpoint: &LbEndpoint,

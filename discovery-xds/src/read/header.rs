@@ -45,7 +45,7 @@ impl Condition {
     }
 }
 
-/// The condition, or `None` where it is refused.
+/// Returns the condition, or `None` if it is rejected.
 pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<RouteHeader> {
     let specifier = header.header_match_specifier.as_ref();
     let Some(condition) = condition(specifier) else {

@@ -128,7 +128,7 @@ fn route_source(
     source
 }
 
-/// Compiles the partition at a position, as far as it can be judged alone.
+/// Compiles the partition at a position, as far as this is possible independent of the others.
 fn target(
     position: usize,
     partition: &PartitionedCluster,

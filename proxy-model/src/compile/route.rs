@@ -85,7 +85,8 @@ const LAYER: Kind = Kind {
     unknown: "unknown_layer",
 };
 
-/// The extensions of the program that a route lists, each in its own spelling. Empty names are unset ones.
+/// Returns the program's extensions that a route lists, in their registered spelling. Empty names count as
+/// unset.
 fn extensions(
     written: Option<&[String]>,
     kind: Kind,

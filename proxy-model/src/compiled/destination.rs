@@ -129,12 +129,12 @@ impl DestinationAddress {
         &self.server_name
     }
 
-    /// The port, the scheme's default if none was written.
+    /// The port. If the address has none, this is the default of its scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Host and port as the `Host` header has them: brackets around IPv6, default port left out.
+    /// Host and port in the form of the `Host` header: brackets around IPv6, default port left out.
     pub fn authority(&self) -> &HeaderValue {
         &self.authority
     }

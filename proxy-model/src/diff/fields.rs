@@ -77,10 +77,10 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Text for a person, without the user and password if it is a URL.
+/// Returns a text for people, without the user and password if it is a URL.
 ///
-/// Not everybody agrees on where in a malformed URL the user ends, so everything up to the last `@` is left out, also
-/// where the scheme is missing. Only a path may have an `@`.
+/// Programs disagree on the end of the user in a malformed URL, so everything up to the last `@` is left
+/// out, even if the scheme is missing. Only a path may contain an `@`.
 pub(super) fn address(text: &str) -> String {
     let Some((before, host)) = text.rsplit_once('@').filter(|_| !text.starts_with('/')) else {
         return shortened(text);

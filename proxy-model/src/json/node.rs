@@ -123,7 +123,7 @@ impl Object {
         self.entry(key).map(|(_, node)| node)
     }
 
-    /// `key` as it is spelled here, and its value.
+    /// Returns `key` in its spelling here, and its value.
     pub fn entry(&self, key: &str) -> Option<(&str, &Node)> {
         let (key, node) = if self.entries.len() <= FEW {
             self.entries.iter().find(|(k, _)| *k == key)?
@@ -148,7 +148,7 @@ impl Object {
         self.entries.is_empty()
     }
 
-    /// The keys that had been written before, as they are spelled the second time.
+    /// The keys that occur a second time, in the spelling of the second one.
     pub fn repeated(&self) -> &[String] {
         &self.repeated
     }
@@ -198,7 +198,7 @@ struct Numbers<'t> {
 }
 
 impl Numbers<'_> {
-    /// The next number, which is `parsed`: as it is written, if that is something else.
+    /// Returns the next number, parsed as `parsed`: in its written form if that differs.
     fn node(&mut self, parsed: Number) -> Node {
         let number = self.next;
         self.next += 1;

@@ -31,7 +31,7 @@ impl Mismatch {
     }
 }
 
-/// Text; numbers and switches stand for the text that they are written with.
+/// Reads text. Numbers and booleans are read in their written form.
 pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
     match node {
         Node::Text(text) => Ok(text.clone()),

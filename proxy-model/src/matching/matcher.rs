@@ -141,9 +141,10 @@ impl RouteMatcher {
         }
     }
 
-    /// Looks at everything that a request must have, one after the other.
+    /// Checks all criteria of a request, one after the other.
     ///
-    /// This is the plain form of what [`RouteTable::find`](super::RouteTable::find) does for many routes at once.
+    /// This is the plain form of [`RouteTable::find`](super::RouteTable::find), which checks many routes at
+    /// once.
     ///
     /// # Errors
     /// The first mismatch, in the order of [`Mismatch`]'s variants.
@@ -174,7 +175,7 @@ impl RouteMatcher {
         self.0.path.accepts(path)
     }
 
-    /// Looks at headers and query.
+    /// Checks headers and query.
     pub(super) fn check_rest<H: RequestHead + ?Sized>(&self, head: &H) -> Result<(), Mismatch> {
         if let Some(header) = self.0.headers.iter().find(|header| !header.matches(head)) {
             return Err(Mismatch::Header(header.name().into()));

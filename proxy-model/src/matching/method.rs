@@ -206,7 +206,7 @@ pub(super) fn standard_bit(method: &str) -> u8 {
         .map_or(0, |position| 1 << position)
 }
 
-/// The standard method that was probably meant.
+/// Returns the standard method that was probably intended.
 fn near(method: &str) -> Option<&'static str> {
     suggest::nearest(method, STANDARD)
 }

@@ -91,7 +91,7 @@ impl<'a> DecodedPath<'a> {
         &self.text[self.start(index)..]
     }
 
-    /// The same as [`rest`](Self::rest), as it was sent.
+    /// Returns the same as [`rest`](Self::rest), as it was sent.
     ///
     /// Decoding neither adds nor removes a `/`, so segments have the same positions in both forms.
     pub(super) fn encoded_rest(&self, index: usize) -> &'a str {

@@ -54,7 +54,7 @@ impl QueryMatcher {
         self.name.as_str()
     }
 
-    /// Text that is the same for conditions that ask the same.
+    /// Text that is equal for equal conditions.
     pub(super) fn signature(&self) -> String {
         format!("{:?} {:?} {:?}", self.name.pattern, self.mode, self.values)
     }

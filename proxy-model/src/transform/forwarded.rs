@@ -20,7 +20,7 @@ pub enum XForwardedPart {
     For,
     /// The path that the server had taken off before the proxy saw the request.
     Prefix,
-    /// The host that the client asked for, with its port if it named one, in ASCII.
+    /// The requested host, with its port if it has one, in ASCII.
     Host,
     /// `http` or `https`.
     Proto,

@@ -22,11 +22,12 @@ pub(super) struct Accepted {
     /// The resources that it was made of. Its endpoints may be newer.
     resources: Arc<ServiceResources>,
     pub(super) clusters: Vec<Arc<Resource>>,
-    /// By the name that they are asked for by.
+    /// The endpoints, by the name under which they are requested.
     pub(super) endpoints: BTreeMap<String, Endpoints>,
     pub(super) hosts: Vec<Bytes>,
     pub(super) listeners: Vec<Arc<Resource>>,
-    /// Clusters that have lost their last endpoint, and keep it until no client sends them a share of requests any more.
+    /// Clusters that have lost their last endpoint, and keep it until no client sends them a share of
+    /// requests any longer.
     lingering: BTreeSet<String>,
 }
 
@@ -158,7 +159,7 @@ impl Accepted {
         !self.lingering.is_empty()
     }
 
-    /// Lets go of what has stayed for a while.
+    /// Removes the lingering endpoints.
     pub(super) fn let_go(&mut self, wanted: &ServiceResources) -> Vec<Arc<str>> {
         self.lingering.clear();
         self.take_endpoints(wanted)

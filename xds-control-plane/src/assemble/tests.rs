@@ -1,4 +1,4 @@
-//! Quarantine, last good forms, claims, and that little is done again.
+//! Tests of quarantine, last known good forms, claims, and of the reuse of results.
 
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ fn what_is_equal_is_not_published_anew() {
     );
 }
 
-/// Endpoints overtake: one that changes leaves all other resources as they are, to the pointer.
+/// Endpoints are updated first: a change of them leaves all other resources unchanged, by pointer.
 #[test]
 fn new_endpoints_touch_nothing_else() {
     let mut assembler = Assembler::new(AssembleOptions::default());

@@ -1,4 +1,4 @@
-//! The version of HTTP that is spoken with destinations.
+//! The version of HTTP for destinations.
 
 use xds_types::pb::envoy::config::cluster::v3::Cluster as EnvoyCluster;
 use xds_types::pb::envoy::config::core::v3::{Http1ProtocolOptions, Http2ProtocolOptions};

@@ -1,4 +1,4 @@
-//! A provider of the family as a source of the control plane.
+//! A provider of this project as a source of the control plane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,7 +100,8 @@ fn failure(status: &ProviderStatus) -> Option<String> {
     why.map(|failure| failure.message.clone())
 }
 
-/// The services that the provider keeps from being served as they are, and the routes and clusters that Envoy cannot have.
+/// Returns the services that the provider does not serve in their current form, and the routes and clusters
+/// without an equivalent in Envoy.
 fn left_out(status: &ProviderStatus, problems: &Problems) -> Vec<LeftOut> {
     let quarantined = status.quarantined.iter().map(|quarantined| {
         let reasons = quarantined.problems.iter().map(ToString::to_string);

@@ -32,7 +32,7 @@ pub(super) fn one_of(expressions: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// An expression whose letters match in any case, if `ignore` says so.
+/// Returns an expression whose letters match in any case, if `ignore` is set.
 pub(super) fn in_any_case(expression: &str, ignore: bool) -> String {
     match ignore {
         true => format!("(?i:{expression})"),

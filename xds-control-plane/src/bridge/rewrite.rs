@@ -28,8 +28,8 @@ enum Change<'t> {
     },
 }
 
-/// The one replacement that does what `transforms` and then the path `base` of the destinations' addresses do, to paths that
-/// `template` matched. `None`: nothing is replaced.
+/// Returns the replacement that has the effect of `transforms` followed by the path `base` of the
+/// destinations' addresses, on paths that `template` matched. `None` if nothing is replaced.
 pub(super) fn rewrite(
     transforms: &[TargetTransform],
     template: &PathTemplate,

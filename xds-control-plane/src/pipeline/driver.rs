@@ -139,7 +139,7 @@ impl Lanes {
     }
 }
 
-/// Drives a pipeline for as long as it is polled.
+/// Drives a pipeline while it is polled.
 pub(super) async fn drive(
     sources: Sources,
     options: PipelineOptions,

@@ -65,7 +65,7 @@ impl KeptFile {
         written.map_err(|source| self.io(source))
     }
 
-    /// Reads what was kept. `None`: there is no file. Blocks.
+    /// Reads the kept services. Returns `None` if there is no file. Blocks.
     pub(super) fn load(&self) -> Result<Option<Vec<ServiceResources>>, KeptError> {
         let mut bytes = Vec::new();
         match File::open(&self.path) {

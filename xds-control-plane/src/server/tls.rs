@@ -166,7 +166,7 @@ impl Followed {
         Ok((followed, Handshakes(newest)))
     }
 
-    /// Looks at the files from time to time.
+    /// Checks the files from time to time.
     pub(super) async fn run(mut self) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;

@@ -76,7 +76,7 @@ impl Live {
         live
     }
 
-    /// Some say it for all: thousands of instances may have the same problem.
+    /// Records a problem, if there are not too many yet: thousands of instances may have the same.
     fn problem(&mut self, code: &'static str, message: String) {
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push((code, message));

@@ -41,7 +41,7 @@ pub use self::translator::{Translation, Translator};
 /// The source of services that the registry knows, as in [`Owner::source`](crate::assemble::Owner::source).
 pub const REGISTRY: &str = "registry";
 
-/// The source of services that ask by tags.
+/// The source of services that opt in by tags.
 pub const CONSUL: &str = "consul";
 
 /// The source of services and listeners that the static file has.

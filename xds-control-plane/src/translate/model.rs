@@ -167,7 +167,7 @@ pub struct StaticService {
     pub connect_timeout: Option<Duration>,
     /// Its limits. `None` stands for the default.
     pub limits: Limits,
-    /// Its instances. `None`: those of the catalog's service of this name.
+    /// Its instances. `None` for those of the catalog's service.
     pub endpoints: Option<Vec<StaticEndpoint>>,
     /// The service of the catalog that has its instances. `None` for the one of the same name.
     pub catalog_service: Option<Arc<str>>,

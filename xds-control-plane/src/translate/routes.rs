@@ -46,7 +46,8 @@ pub(super) struct BranchTarget {
     pub(super) operation: String,
 }
 
-/// The virtual host of a service of the registry: its branches, then those who want to stay, then everybody by weight.
+/// Returns the virtual host of a service of the registry: routes to its branches, then the route for sticky
+/// requests, which stay with the service itself, then all others by weight.
 pub(super) fn registry_host(
     settings: HostSettings<'_>,
     branches: &[BranchTarget],
@@ -81,7 +82,7 @@ pub(super) fn registry_host(
     }
 }
 
-/// The virtual host of any other service: everybody goes there.
+/// Returns the virtual host of any other service, to which all requests go.
 pub(super) fn plain_host(settings: HostSettings<'_>) -> VirtualHost {
     let to = weighted(&[(settings.name.into(), 100)]);
     VirtualHost {

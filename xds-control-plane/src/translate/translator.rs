@@ -37,7 +37,7 @@ impl Translated {
         }
     }
 
-    /// Takes the endpoints of a cluster, as far as they are known.
+    /// Sets the endpoints of a cluster, as far as they are known.
     pub(super) fn assign(&mut self, cluster: &str, live: &Live, own: &str) {
         let unknown = live.unknown(own);
         // Those that are known are better than none, and that there are none is to be known.

@@ -243,7 +243,7 @@ async fn a_service_that_can_never_be_read_is_waited_for_only_so_long() {
     assert_eq!(watched.instances("sas"), 6);
 }
 
-/// Reads that only make sure go on all the time, and keep nothing that is gone.
+/// Periodic reads continue all the time, and do not keep removed instances.
 #[tokio::test(start_paused = true)]
 async fn in_a_large_and_far_datacenter_what_is_gone_goes_at_once() {
     let consul = consul_with(2000);

@@ -10,11 +10,11 @@ use crate::wire::messages::DecodeError;
 /// Bodies are decoded here, by the task of the connection: if one is malformed, the next message must not
 /// be read.
 pub(super) trait Answer: Send {
-    /// Takes the body of a reply, which is empty where there is none.
+    /// Receives the body of a reply, which is empty where there is none.
     ///
     /// # Errors
     ///
-    /// It makes no sense. There is no answer yet.
+    /// The body is malformed. The caller has no response yet.
     fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError>;
 
     fn fail(&mut self, error: ClientError);
@@ -22,7 +22,7 @@ pub(super) trait Answer: Send {
 
 /// The receiver for a waiting caller.
 pub(super) struct Waiting<T> {
-    /// `None` when they have their answer.
+    /// The channel to the caller. `None` after the response was sent.
     pub(super) reply: Option<oneshot::Sender<Result<T, ClientError>>>,
     pub(super) decode: fn(&[u8]) -> Result<T, DecodeError>,
 }

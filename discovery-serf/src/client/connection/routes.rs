@@ -200,7 +200,7 @@ impl Routes {
         refused.then(|| ClientError::refusal(&self.agent, &pending.command, error))
     }
 
-    /// Gives the answer to whom it belongs. The agent goes on with the next request.
+    /// Passes the reply to its caller. The agent continues with the next request.
     fn answer(
         &mut self,
         seq: u64,

@@ -12,7 +12,7 @@ use super::*;
 /// A guard against hanging, in virtual time.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
-/// A runner whose source answers with the catalog of members.
+/// A runner whose source returns the catalog of members.
 struct Publishing {
     source: ScriptedDiscoverer,
     provider: DiscoveryProvider,

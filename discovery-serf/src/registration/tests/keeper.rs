@@ -53,7 +53,7 @@ async fn an_agent_that_has_what_is_wanted_is_told_nothing() {
     assert_eq!(agent.calls("tags"), 2);
 }
 
-/// An agent that joins its cluster just then may have told the others its tags of a moment ago.
+/// An agent that joins its cluster just then may have sent its earlier tags to the others.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_was_just_connected_to_is_told_once_more() {
     let agent = AgentInMemory::new("n1");

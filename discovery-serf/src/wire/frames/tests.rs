@@ -180,7 +180,8 @@ async fn what_is_announced_is_not_allocated() {
     );
 }
 
-/// Each marker and length is looked at once, or a few times when it comes in pieces: a long message in small pieces is linear.
+/// Each marker and length is read once, or a few times when it comes in pieces: a long message in small
+/// pieces takes linear time.
 #[test]
 fn the_time_is_linear() {
     let elements = 1 << 20;

@@ -99,7 +99,7 @@ impl GatewayVerifier {
     }
 }
 
-/// The system verifies issuer and name in one go, so it is asked about each name.
+/// Verifies with the operating system, once for each name, since it checks issuer and name together.
 fn ask_system(
     verifier: &dyn ServerCertVerifier,
     names: &[String],

@@ -1,4 +1,4 @@
-//! The table of what is discovered: a small cluster with one change each, and what comes of it.
+//! The table of discovery: a small cluster with one change each, and the result.
 //!
 //! The cluster: application `fabric:/App` of type `AppType` 1.0, with the parameter `Host` = `a.example` over the defaults
 //! `Host` = `z` and `Lb` = `RoundRobin`; its stateless service `fabric:/App/Web` with the partition `P1` and the instance

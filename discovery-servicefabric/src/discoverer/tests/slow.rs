@@ -69,7 +69,8 @@ async fn many_partitions_that_hang_take_no_longer_than_one() {
     assert_eq!(found.values().flatten().count(), 4);
 }
 
-/// Slowness is no failure: what is answered within the limit is waited for, however much there is of it.
+/// A slow service is not a failing one: responses within the limit are waited for, independent of their
+/// number.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_read_for_minutes_is_read() {
     let cluster = cluster();

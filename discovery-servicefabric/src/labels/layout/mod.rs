@@ -1,4 +1,4 @@
-//! From what labels say and what replicas there are to clusters and routes.
+//! The conversion of labels and replicas to clusters and routes.
 
 mod clusters;
 mod listeners;

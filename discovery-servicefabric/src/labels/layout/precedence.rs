@@ -127,7 +127,7 @@ struct Listed<'r> {
     by_host: HashMap<&'r str, Two<'r>>,
 }
 
-/// Up to two routes with different hosts: whatever hosts a route has, one of two has others.
+/// Up to two routes with different hosts. For every route, one of the two has different hosts.
 #[derive(Debug, Default)]
 struct Two<'r>(Option<&'r Ranked<'r>>, Option<&'r Ranked<'r>>);
 

@@ -86,7 +86,7 @@ fn thing(pointer: &str) -> &str {
     }
 }
 
-/// A route with nothing but the header that tells a read, which every route will have.
+/// Returns a route with only the header that marks a read, which every route will have.
 fn read_route(labelled: &Labelled) -> Option<RouteConfig> {
     let Roles::ByHeader(header) = &labelled.settings.roles else {
         return None;

@@ -16,7 +16,7 @@ use super::options::LabelOptions;
 use super::yarp::Unsupported;
 use crate::service::ServiceDescription;
 
-/// All that labels say of a service that is served.
+/// The content of a served service's labels.
 #[derive(Debug)]
 pub(super) struct Labelled {
     pub(super) settings: Settings,
@@ -61,7 +61,7 @@ fn no_effect(node: &LabelNode<'_>, path: &[&str], message: impl Into<String>) {
     node.report(Problem::warning(pointer, "no_effect", message));
 }
 
-/// Refuses labels that have to have a value and have an empty one, perhaps since a parameter is not set.
+/// Rejects empty values of labels that require one, perhaps because a parameter is not set.
 fn require_values(node: &LabelNode<'_>, names: &[&str]) {
     for name in names {
         if node.raw(name).is_some_and(|value| value.trim().is_empty()) {

@@ -123,7 +123,7 @@ fn repeated_key(transform: &TransformConfig) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Says which labels contradict each other, or do nothing.
+/// Reports labels that contradict each other, or have no effect.
 fn check(node: &LabelNode<'_>, route: &ServiceRoute, settings: &Settings) {
     if route.listener.is_some() && route.goes_elsewhere() {
         let pointer = node.locate(["ServiceFabric", "ListenerName"]);

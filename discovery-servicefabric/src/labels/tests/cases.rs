@@ -42,7 +42,7 @@ fn case_1_a_service_becomes_a_cluster_and_its_routes() {
     assert_eq!(parse(&web(&[ROUTE])).replicas, [outcome]);
 }
 
-/// Case 3 wants exactly `true`, as preview10 does; it is decided that any case will do, as it does for its successor.
+/// Case 3 requires exactly `true`, as preview10 does; here any case is accepted, as in its successor.
 #[test]
 fn cases_2_3_and_49_only_services_that_ask_are_served() {
     for (enable, served, told) in [

@@ -299,7 +299,8 @@ fn any_route() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
 }
 
 proptest! {
-    /// The same route takes a request whether or not its service is divided, or else it is told.
+    /// The same route takes a request, whether or not its service is divided, or the difference is
+    /// reported.
     #[test]
     fn dividing_changes_where_a_request_goes_and_not_which_route_takes_it(
         routes in prop::collection::vec(any_route(), 1..5),

@@ -1,5 +1,6 @@
-//! Discovery over answers as the product documents them, written down here and not made by the emulator of this family: one
-//! that misreads the documentation would agree with a client that does so, too.
+//! Tests of discovery with responses from the product's documentation, written down here and not made by
+//! this project's emulator: an emulator that misreads the documentation would agree with a client that does
+//! so, too.
 
 use std::sync::Arc;
 use std::time::Duration;

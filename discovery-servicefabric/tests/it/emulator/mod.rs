@@ -105,7 +105,7 @@ impl Running {
         self.when(is_so).await.config.clone().unwrap()
     }
 
-    /// Waits until so many more rounds have been answered.
+    /// Waits until this many more rounds have succeeded.
     async fn rounds(&self, more: u64) {
         let mut reports = self.provider.reports();
         let round = |report: &Option<Arc<discovery_core::RoundReport>>| {

@@ -1,4 +1,4 @@
-//! Finding the route that takes a request, among many.
+//! A table of many routes, which finds the one for a request.
 //!
 //! # How
 //!
@@ -76,8 +76,8 @@ impl Candidate for (i32, RouteMatcher) {
 pub enum Lookup {
     /// The route that takes the request.
     Matched(RouteIndex),
-    /// Some routes would take the request if its method were one of these. Routes for its host and path that take all
-    /// methods, but refuse the request for another reason, there are none.
+    /// Some routes would take the request if its method were one of these. There is no route for its host
+    /// and path that takes all methods but rejects the request for another reason.
     MethodNotAllowed(MethodSet),
     /// No route takes the request.
     NotFound,
@@ -150,7 +150,7 @@ struct Node {
     has_literals: bool,
     /// Entries that the path may end at.
     ends: (u32, u32),
-    /// Entries that take whatever is left.
+    /// Entries that match any rest of the path.
     rests: (u32, u32),
 }
 
@@ -179,7 +179,7 @@ fn host_scope(is_suffix: bool, port: Option<u16>) -> u32 {
     }
 }
 
-/// The bit that stands for suffixes of so many labels.
+/// The bit of suffixes with this many labels.
 fn label_bit(labels: usize) -> u128 {
     1 << labels.min(127)
 }

@@ -25,7 +25,7 @@ pub(super) trait Visitor {
     /// Entries of this rank or a greater one are of no interest.
     fn bound(&self) -> u32;
 
-    /// Looks at entries that the trie allows, sorted by rank.
+    /// Visits entries that the trie allows, sorted by rank.
     fn visit(&mut self, entries: &[Entry]);
 }
 

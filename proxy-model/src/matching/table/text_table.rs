@@ -21,7 +21,7 @@ pub(super) struct TextTable {
 struct Slot {
     scope: u32,
     value: u32,
-    /// Bits of the hash, to tell most texts apart without looking at them.
+    /// Bits of the hash, to distinguish most texts without comparing them.
     tag: u32,
     start: usize,
     length: NonZeroUsize,
@@ -135,7 +135,7 @@ fn mixed(bits: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// Fewer than eight bytes in one word, each at least once; which is which, their number tells.
+/// Packs fewer than eight bytes into one word, each at least once. Their number determines their positions.
 #[inline]
 fn last_word(bytes: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {

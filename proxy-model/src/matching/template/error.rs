@@ -100,7 +100,7 @@ pub enum TemplateErrorKind {
         /// The catch-all's name.
         name: String,
     },
-    /// A parameter is optional and has a default value.
+    /// A parameter that is optional and has a default value.
     #[error(
         "the parameter `{}` is optional and has a default value",
         shortened(name)

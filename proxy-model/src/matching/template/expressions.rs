@@ -24,7 +24,7 @@ const STATES: usize = 256 << 10;
 
 /// The expressions of one configuration. Equal ones are compiled once.
 ///
-/// Together they take a few times 16 MiB at most; those for which nothing is left are refused.
+/// Together they take at most a few times 16 MiB. Expressions beyond the budget are rejected.
 #[derive(Debug)]
 pub(crate) struct Expressions {
     /// Behind an `Arc`, since each clone of an expression would keep the states that it finds for itself.
@@ -44,7 +44,7 @@ impl Default for Expressions {
 }
 
 impl Expressions {
-    /// Takes any text for an expression and compiles none, for who wants to know no more than the form of a template.
+    /// Accepts any text as an expression without compiling it, for reading only the form of a template.
     pub(super) fn unread() -> Self {
         Self {
             is_compiling: false,
@@ -54,7 +54,7 @@ impl Expressions {
 
     /// Compiles an expression that, as in ASP.NET Core, ignores case and may match anywhere in the value.
     ///
-    /// Matching takes time in proportion to the value, whatever the expression.
+    /// Matching takes time in proportion to the value, for every expression.
     pub(super) fn compile(&mut self, expression: &str) -> Result<Arc<Regex>, Kind> {
         let text = if self.is_compiling { expression } else { "" };
         if let Some(compiled) = self.compiled.get(text) {

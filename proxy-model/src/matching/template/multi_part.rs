@@ -51,8 +51,8 @@ impl MultiPart {
         self.pieces_for(text).is_some()
     }
 
-    /// Shows `each` every parameter, and where in `text`, which [matches](Self::matches), its value is, until that
-    /// returns `false`. From the last to the first.
+    /// Calls `each` with every parameter and the place of its value in `text`, which
+    /// [matches](Self::matches), until it returns `false`. From the last to the first.
     pub(super) fn captures(
         &self,
         text: &str,

@@ -1,7 +1,8 @@
-//! Parsing route templates.
+//! The parser of route templates.
 //!
-//! The grammar, with its corner cases, is that of ASP.NET Core: what it accepts is accepted here with the same meaning, and
-//! what it refuses is refused. Constraints are also checked, which ASP.NET Core does only when it begins to route.
+//! The grammar, with its corner cases, is that of ASP.NET Core: the same templates are accepted, with the
+//! same meaning, and the same are rejected. Constraints are checked too, which ASP.NET Core does only when
+//! it begins to route.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -151,7 +151,7 @@ fn default_name(part: XForwardedPart) -> HeaderName {
     })
 }
 
-/// An action as it is written, of which `Off` leaves no trace in the compiled form.
+/// The action as written. `Off` is not kept in the compiled form.
 #[derive(Clone, Copy)]
 enum Action {
     On(ForwardedAction),

@@ -205,7 +205,7 @@ fn is_of(kind: &ClassAsciiKind, byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Beside 120 letters, which is how Envoy 1.40 can be made to say it.
+    /// Combined with 120 letters, which makes Envoy 1.40 report the size.
     #[test]
     fn sizes_are_at_least_those_that_envoy_says() {
         for (regex, said) in [

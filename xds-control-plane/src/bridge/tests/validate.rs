@@ -1,4 +1,4 @@
-//! A real Envoy judges what is written.
+//! Tests that a real Envoy accepts the resources.
 
 use std::io::Write as _;
 
@@ -27,7 +27,7 @@ struct Bootstrap {
     static_resources: Option<StaticResources>,
 }
 
-/// Listeners and clusters that Envoy does not ask for.
+/// Listeners and clusters in Envoy's static configuration.
 #[derive(Clone, PartialEq, Message)]
 struct StaticResources {
     #[prost(message, repeated, tag = "1")]

@@ -20,10 +20,11 @@ pub(super) struct RequestLimits {
     pub(super) names: usize,
 }
 
-/// Requests of a client, one after the other.
+/// The requests of a client, one after the other.
 ///
-/// They come as "Length-Prefixed-Message" of <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>. Of what has
-/// been read nothing is kept, neither bytes nor room for them: a client names thousands of resources once and then says little.
+/// They come as "Length-Prefixed-Message" of
+/// <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>. Neither the bytes that were read nor
+/// their buffer are kept: a client names thousands of resources once and then sends little.
 #[derive(Debug)]
 pub(super) struct Requests<R> {
     body: Body,

@@ -22,8 +22,8 @@ use xds_types::ACCEPTS_IN_PART;
 
 /// One stream of a client.
 ///
-/// It is driven by who writes the responses, so a client that does not read them holds back nothing but itself: what it is
-/// told next is taken from the newest view at that time.
+/// The writer of responses drives it, so a client that does not read delays only itself: its next response
+/// is made from the newest view at that time.
 pub(super) struct Conversation<R> {
     context: Arc<Context>,
     record: Record,
@@ -35,9 +35,9 @@ pub(super) struct Conversation<R> {
     views: watch::Receiver<Option<Arc<View>>>,
     stopping: watch::Receiver<bool>,
     unsent: VecDeque<Reply>,
-    /// An unknown type was asked for, and the log says so.
+    /// True if an unknown type was requested, which is logged once.
     has_warned: bool,
-    /// The client lacks clusters that it refused, and the metrics say so.
+    /// True if the client lacks clusters that it rejected, which is counted in the metrics.
     withholds: bool,
     key: RandomState,
     /// Fingerprints of the names in the last accepted requests, by type.

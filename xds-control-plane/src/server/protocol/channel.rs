@@ -19,7 +19,7 @@ pub(super) struct Channel {
     machine: Machine,
     began: bool,
     last: Option<Sent>,
-    /// The version of all there was when nothing was left to tell.
+    /// The version of all resources when nothing was left to send.
     complete: Option<Version>,
 }
 
@@ -62,7 +62,7 @@ impl Channel {
         }
     }
 
-    /// Takes in a request. `limit` is how many names may be subscribed to.
+    /// Handles a request. `limit` is the maximum number of subscribed names.
     pub(super) fn request(&mut self, request: Request, limit: usize) -> Result<Heard, Violation> {
         let first = !std::mem::replace(&mut self.began, true);
         let heard = self.hear(&request, first);
@@ -197,7 +197,7 @@ impl Channel {
         Some((reply, changed))
     }
 
-    /// The client has to be told these again, as far as it asked for them.
+    /// Marks these resources as to be sent again, as far as the client subscribes to them.
     pub(super) fn forget(&mut self, names: &[Arc<str>]) {
         match &mut self.machine {
             Machine::Full(_) => {}
@@ -206,7 +206,8 @@ impl Channel {
         }
     }
 
-    /// Until when changes wait for the client to say what it thinks of the last response, if they do.
+    /// Returns the time until which changes wait for the client to acknowledge or reject the last response,
+    /// if they wait.
     pub(super) fn waits_until(&self, patience: Duration, now: Instant) -> Option<Instant> {
         let last = self.last.as_ref()?;
         let until = last.at + patience;

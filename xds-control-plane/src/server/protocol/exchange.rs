@@ -1,4 +1,4 @@
-//! One stream: all its types, and in which order they are told of changes.
+//! One stream: all its types, and the order of their changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,9 +23,9 @@ pub(crate) struct ExchangeOptions {
 
 /// The state of one stream.
 ///
-/// Answers to what the client asks go out at once. Changes are pushed one response at a time for each type, so that a client
-/// that is slow is told the newest state and none of those before. On an aggregated stream, changes are made before what
-/// they replace is broken:
+/// Responses to requests are sent at once. Changes are pushed one response at a time for each type, so that
+/// a slow client gets the newest state and none of those before. On an aggregated stream, changes are made
+/// before the parts that they replace are removed (make before break):
 ///
 /// - Clusters come first, then endpoints, among which are those of clusters that changed: Envoy warms these again and waits.
 /// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are warm.
@@ -61,7 +61,7 @@ impl Exchange {
         }
     }
 
-    /// The client takes of a response what it can, though it refuses the rest.
+    /// Notes that the client accepts the good resources of a response that it rejects in part.
     pub(crate) fn accept_in_part(&mut self) {
         self.accepts_in_part = true;
     }
@@ -75,7 +75,7 @@ impl Exchange {
         self.view.as_ref()
     }
 
-    /// Takes in what a client says about a type.
+    /// Handles a client's request for a type.
     pub(crate) fn request(
         &mut self,
         resource_type: ResourceType,
@@ -86,7 +86,7 @@ impl Exchange {
             .request(request, self.options.names)
     }
 
-    /// Answers from `view` from now on.
+    /// Responds from `view` from now on.
     pub(crate) fn publish(&mut self, view: Arc<View>) {
         self.view = Some(view);
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(crate) use self::exchange::{Exchange, ExchangeOptions};
 use crate::snapshot::{Resource, ResourceType, Version};
 
-/// The name that stands for all resources of a type.
+/// The name for all resources of a type.
 pub(crate) const WILDCARD: &str = "*";
 
 /// The variant of the protocol on a stream.
@@ -49,7 +49,7 @@ pub(crate) struct Request {
 /// The part of a request that the protocols have differently.
 #[derive(Debug, Clone)]
 pub(crate) enum Wants {
-    /// All that the client wants from now on.
+    /// The whole subscription from now on.
     Sotw {
         names: Vec<Arc<str>>,
         /// The client's version, if it comes from this server.

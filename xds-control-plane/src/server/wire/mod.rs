@@ -62,7 +62,7 @@ impl Framed {
         self.message_len
     }
 
-    /// The pieces in order, none of which is empty.
+    /// Returns the pieces in order. None of them is empty.
     pub(crate) fn into_pieces(self) -> std::vec::IntoIter<Bytes> {
         self.pieces.into_iter()
     }

@@ -161,7 +161,7 @@ fn legacy_pattern(route: &Route) -> String {
     }
 }
 
-/// The name of one branch costs no other service anything, however long it is.
+/// The name of one branch costs no other service anything, even if it is long.
 #[test]
 fn a_long_branch_name_is_routed_to_and_where_it_cannot_be_costs_that_route_only() {
     let long = "b".repeat(120);

@@ -1,6 +1,6 @@
-//! Real Envoys obey.
+//! Tests with real Envoys.
 //!
-//! Without the program `envoy` each of these says that it was left out.
+//! Without the program `envoy` each test reports that it was left out.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -309,7 +309,7 @@ async fn a_server_stops_although_a_client_holds_on() {
     stopping.await.unwrap();
 }
 
-/// A client that does not read holds back nothing but itself, and is told the newest state when it does.
+/// A client that does not read delays only itself, and gets the newest state when it does.
 #[tokio::test]
 async fn a_slow_client_is_told_the_newest_state() {
     let server = Running::start(plan(&["a"]).snapshot()).await;

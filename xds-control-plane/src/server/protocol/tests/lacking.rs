@@ -1,4 +1,4 @@
-//! Clusters that a client has refused, and so does not have: what leads there stays away, and nothing else does.
+//! Tests of clusters that a client has rejected and therefore lacks: only the routes to them are withheld.
 
 use super::order::{again, both, settled};
 use super::*;
@@ -16,7 +16,7 @@ fn with_c(c: &str) -> [Part; 4] {
     ]
 }
 
-/// An Envoy that has refused `c`, with what it said.
+/// Returns an Envoy that has rejected `c` with this message.
 fn refusing(protocol: Protocol, message: &str) -> (Peer, Vec<String>) {
     let mut peer = settled(protocol, &both());
     assert_eq!(peer.publish(&with_c("c=bad")).len(), 1);
@@ -66,7 +66,7 @@ fn of_a_response_that_is_refused_as_a_whole_nothing_new_is_there() {
     }
 }
 
-/// A cluster goes when the routes to it are gone, whatever else was refused.
+/// A cluster is removed when the routes to it are, independent of other rejections.
 #[test]
 fn a_removal_waits_for_routes_and_no_longer() {
     let said = "Error adding/updating cluster(s) c: no such extension";

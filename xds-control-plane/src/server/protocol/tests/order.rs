@@ -293,7 +293,7 @@ fn a_refused_change_of_a_cluster_that_the_client_has_holds_no_routes() {
     }
 }
 
-/// A client of this family takes what it can.
+/// A client of this project accepts the good resources of a response.
 #[test]
 fn a_client_that_accepts_in_part_has_the_routes_of_the_rest() {
     let mut peer = settled(Protocol::Delta, &both());

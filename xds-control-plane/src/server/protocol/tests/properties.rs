@@ -1,5 +1,5 @@
-//! Laws: whatever happens, a client ends with what it wants of the newest state, is told nothing twice, and nothing twice in
-//! one response.
+//! Properties: after any events, a client ends with its subscribed resources of the newest state, gets
+//! nothing twice without a cause, and nothing twice in one response.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,7 +19,7 @@ type State = BTreeMap<Arc<str>, String>;
 enum Event {
     /// The newest state: for each type and name a content, where 0 is none.
     Publish(Vec<u8>),
-    /// The client wants these names, the last of which is the wildcard.
+    /// A subscription to these names, the last of which is the wildcard.
     Want(ResourceType, BTreeSet<usize>),
     /// The client reads the next response.
     Read,
@@ -40,7 +40,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     vec(event, 1..60)
 }
 
-/// A client of either protocol, which refuses what is bad in the way of Envoy: the whole response.
+/// A client of either protocol, which rejects bad resources like Envoy: the whole response.
 struct Client {
     protocol: Protocol,
     subscription: Subscription,
@@ -51,7 +51,8 @@ struct Client {
     read: BTreeMap<ResourceType, u64>,
     /// The versions that the server has no reason to send again.
     told: BTreeMap<(ResourceType, Arc<str>), Version>,
-    /// Let go of in a request about an overtaken response: the server cannot know, and may tell it once more.
+    /// Names from which it unsubscribed in a request about an overtaken response: the server cannot know,
+    /// and may send them once more.
     doubted: BTreeSet<(ResourceType, Arc<str>)>,
 }
 
@@ -282,7 +283,7 @@ impl Client {
         self.say(resource_type, request);
     }
 
-    /// Reads and waits until nothing comes any more.
+    /// Reads and waits until nothing more comes.
     fn settle(&mut self, now: Instant) -> Result<(), TestCaseError> {
         for _ in 0..100 {
             self.receive(now)?;

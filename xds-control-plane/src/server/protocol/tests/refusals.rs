@@ -24,7 +24,8 @@ fn a_refusal_can_change_the_subscription() {
     assert_eq!(peer.refuse(Endpoint, &["a", "b"]), ["eds b=1"]);
 }
 
-/// A client says so once; later requests bear the same nonce, and are about the subscription only.
+/// A client reports a rejection once; later requests have the same nonce, and concern only the
+/// subscription.
 #[test]
 fn what_was_refused_stays_refused() {
     let mut peer = Peer::sotw(&[listeners(&["a=bad", "b=1"])]);

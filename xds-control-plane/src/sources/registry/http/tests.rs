@@ -207,7 +207,7 @@ async fn a_token_is_read_for_each_request_and_never_shown() {
     );
 }
 
-/// However long it is until it would be polled, and although nothing has changed since.
+/// Independent of the time until the next poll, and although nothing has changed since.
 #[tokio::test]
 async fn it_is_asked_again_without_a_tag_and_at_once() {
     let (server, origin) = Server::start("services: [{name: a}]");
