@@ -20,8 +20,8 @@ use crate::plan::{
 };
 use crate::service::{Service, ServiceKey};
 
-/// Carries out plans for a cluster. It is the only writer among its users: reconciliations wait for each
-/// other, since load balancers and security groups are written whole.
+/// An executor of plans for a cluster. Its reconciliations wait for each other, since load balancers and
+/// security groups are written whole.
 #[derive(Debug)]
 pub struct Executor {
     client: ArmClient,

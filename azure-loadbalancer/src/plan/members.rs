@@ -252,7 +252,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Adds a pool, unless it is there, or one of another load balancer of the same kind is: Azure allows a
+/// Adds a pool, unless it, or one of another load balancer of the same kind, is present: Azure allows a
 /// machine in one standard load balancer of each kind.
 fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     let kind = |pool: &ArmId| naming::is_internal(pool.parent().as_ref().map_or("", ArmId::name));

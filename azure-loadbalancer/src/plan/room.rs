@@ -76,8 +76,8 @@ impl Room {
         room
     }
 
-    /// Counts the services that stay where they are: those that shrink first, so that no order of services
-    /// gives another result.
+    /// Counts the services that stay where they are. Shrinking ones come first, so that the order of services
+    /// does not matter.
     pub(super) fn grow(
         &mut self,
         world: &World<'_>,
@@ -169,8 +169,8 @@ impl Room {
     }
 }
 
-/// The load balancer that the same nodes are behind: the internal one of an external one, and the other way
-/// round.
+/// Returns the load balancer behind which the same nodes are: the internal one of an external one, and vice
+/// versa.
 fn beside(balancer: &str) -> String {
     let lower = balancer.to_ascii_lowercase();
     match lower.strip_suffix(naming::INTERNAL_SUFFIX) {

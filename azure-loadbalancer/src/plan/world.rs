@@ -398,8 +398,8 @@ impl<'a> World<'a> {
         address.filter(|address| !address.is_empty())
     }
 
-    /// All addresses that are provably of this cluster: of its frontends, public addresses and members of
-    /// pools.
+    /// Returns all addresses that provably belong to this cluster: of its frontends, public addresses and
+    /// members of pools.
     pub(super) fn addresses(&self) -> impl Iterator<Item = String> {
         let ours = self.snapshot.load_balancers.iter();
         let ours = ours.filter(|balancer| self.is_ours(balancer));

@@ -201,8 +201,7 @@ fn addresses_of_who_stays(
     (retained, shared)
 }
 
-/// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named
-/// or not.
+/// Returns the protocols and ports at which load balancers reach nodes for unchanged services, named or not.
 fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
     let balancers = world.snapshot.load_balancers.iter();
     let balancers = balancers.filter(|balancer| world.is_ours(balancer));

@@ -16,8 +16,7 @@ use crate::naming;
 use crate::resources::{Access, ArmId, NetworkSecurityGroup, SecurityRule};
 use crate::service::ServiceKey;
 
-/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that
-/// do not.
+/// The priorities of rules. Allowing rules get the lowest free one, denying rules the highest.
 const PRIORITIES: std::ops::Range<u16> = 500..4096;
 
 /// The planned state of the security group.

@@ -134,8 +134,8 @@ impl<S> KubernetesClient<S> {
         })
     }
 
-    /// A file with the bearer token, which is read for each call, since tokens are replaced. Default:
-    /// requests have none.
+    /// Sets a file with the bearer token, which is read for each call, since tokens are replaced. Default: no
+    /// token.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token_file = Some(path.into());

@@ -76,7 +76,7 @@ proptest! {
         prop_assert_eq!(provable(everything(&azure, &config), &config), provable(before, &config));
     }
 
-    /// A crash after any write leaves a state from which the same end is reached, without anything that is
+    /// A crash after any write leaves a state from which the same result is reached, and nothing is
     /// forgotten.
     #[test]
     fn a_crash_after_any_write_forgets_nothing(
