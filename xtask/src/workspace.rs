@@ -1,4 +1,4 @@
-//! What cargo says of this workspace.
+//! The metadata of this workspace from cargo.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,11 @@ use cargo_metadata::{Metadata, MetadataCommand, Package, TargetKind};
 
 use crate::process::Invocation;
 
-/// The workspace that xtask belongs to, wherever it is run.
+/// The workspace of xtask, from any directory.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     metadata: Metadata,
-    /// Whether cargo keeps what makes a second build faster.
+    /// True if cargo keeps incremental state.
     incremental: bool,
 }
 
@@ -27,8 +27,8 @@ impl Workspace {
         })
     }
 
-    /// For a run that compiles everything once: incremental state takes a third of the disk and a tenth of the time. What the
-    /// variable of cargo says counts more.
+    /// Disables incremental state for a run that compiles everything once: it costs a third of the
+    /// disk and a tenth of the time. Cargo's own variable takes precedence.
     #[must_use]
     pub(crate) fn compiled_once(self) -> Self {
         let is_set = std::env::var_os("CARGO_INCREMENTAL").is_some();
@@ -38,7 +38,7 @@ impl Workspace {
         }
     }
 
-    /// A command of cargo, with how this workspace is compiled.
+    /// A cargo command with the compile settings of this workspace.
     pub(crate) fn compiling(&self, command: Invocation) -> Invocation {
         match self.incremental {
             true => command,
@@ -50,12 +50,13 @@ impl Workspace {
         self.metadata.workspace_root.as_std_path()
     }
 
-    /// Where cargo puts what it builds.
+    /// The directory of cargo's output.
     pub(crate) fn target_directory(&self) -> &Path {
         self.metadata.target_directory.as_std_path()
     }
 
-    /// Where the real peers are: `PEERS_DIR` if set, so that several checkouts can share them.
+    /// The directory of the real peers: `PEERS_DIR` if set, so that several checkouts can share
+    /// them.
     pub(crate) fn peers_directory(&self) -> PathBuf {
         let named = std::env::var_os("PEERS_DIR").filter(|named| !named.is_empty());
         named.map_or_else(
