@@ -11,20 +11,22 @@ use crate::poll::{Interest, Poll, Ready};
 
 const BUFFER: usize = 256 << 10;
 
-/// A run with more errors is cut short; it measures nothing in any case.
+/// Number of errors that ends a run: it measures nothing useful.
 const ERRORS: u64 = 25;
 
-/// How long to wait before the next attempt when one has failed.
+/// Pause after a failed attempt to connect.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// No wait is longer, so that a run ends even if nothing happens.
+/// Maximum of a single wait, so that a run ends even if nothing happens.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Sends what `plan` says to `target`, tells `probe` when what is counted begins and ends, and returns what was counted.
+/// Sends the requests of `plan` to `target`, notifies `probe` of the beginning and end of the
+/// measurement, and returns the counts.
 ///
 /// # Errors
 ///
-/// When the system refuses what the generator itself needs. What goes wrong with the target is counted instead.
+/// Fails if the system denies the generator's own resources. Errors of the target are counted
+/// instead.
 pub(crate) fn run(plan: &Plan, target: &Target, probe: &mut dyn FnMut(Edge)) -> io::Result<Tally> {
     let mut generator = Generator::new(plan, target)?;
     let mut ready = Vec::new();
@@ -69,14 +71,14 @@ struct Generator<'a> {
     request: Vec<u8>,
     poll: Poll,
     connections: Vec<Option<Connection>>,
-    /// Connections, by number, that may take a request.
+    /// The indices of free connections.
     free: Vec<usize>,
     arrivals: Option<Arrivals>,
     course: Course,
     under_way: u64,
     start: Instant,
     begun: Instant,
-    /// When the measurement began, from the start.
+    /// The start of the measurement, since the start of the run.
     measured_from: Duration,
     tally: Tally,
     buffer: Vec<u8>,
