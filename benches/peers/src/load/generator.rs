@@ -108,7 +108,7 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// When there is something to do even if nothing happens.
+    /// The next instant with work to do if nothing happens before.
     fn next(&self) -> Option<Duration> {
         let sends = self.course.may_send();
         let arrival = self.arrivals.as_ref().filter(|_| sends).map(Arrivals::next);
@@ -139,14 +139,15 @@ impl<'a> Generator<'a> {
                 return;
             };
             if !self.send(number, since) {
-                // The others would fail as well: first look at what happens.
+                // The others would fail as well: check for events first.
                 return;
             }
         }
     }
 
-    /// From when on the next request's latency counts, if one may be sent. What was due before the end is sent after it too,
-    /// so that a wait is measured rather than forgotten.
+    /// The instant from which the latency of the next request counts, or `None` if no request may
+    /// be sent. Requests due before the end are sent after it too, so that their wait is measured
+    /// and not forgotten.
     fn next_due(&mut self) -> Option<Duration> {
         match &mut self.arrivals {
             Some(arrivals) => arrivals.take(),
@@ -160,7 +161,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Begins an exchange, on a new connection if there is none; `false` if that fails.
+    /// Begins an exchange, on a new connection if there is none. Returns `false` if that fails.
     fn send(&mut self, number: usize, since: Duration) -> bool {
         self.course.has_sent();
         if self.connections[number].is_none() {
@@ -199,7 +200,7 @@ impl<'a> Generator<'a> {
         self.settle(event.token, outcome);
     }
 
-    /// Takes account of what came of a look at a connection; `false` if the exchange has failed.
+    /// Records the outcome of a connection's turn. Returns `false` if the exchange has failed.
     fn settle(&mut self, number: usize, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Waiting => {}
@@ -217,7 +218,7 @@ impl<'a> Generator<'a> {
                     self.under_way -= 1;
                     self.free.push(number);
                 } else {
-                    // It stays among the free ones and is opened anew when its turn comes.
+                    // It stays among the free ones and is opened again at its next turn.
                     self.tally
                         .fail(|| "a connection was closed between requests".to_owned());
                 }
@@ -252,7 +253,8 @@ impl<'a> Generator<'a> {
                 self.tally.requests += 1;
                 self.tally.latency.record(now.saturating_sub(since));
             }
-            // Late answers of an open loop belong to its latencies; what took long must not be left out.
+            // The latencies of an open loop include late answers: slow requests must not be left
+            // out.
             Phase::Draining { .. } if self.arrivals.is_some() && since >= self.measured_from => {
                 self.tally.latency.record(now.saturating_sub(since));
             }
