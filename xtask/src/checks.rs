@@ -1,4 +1,5 @@
-//! Checks that run nothing of the workspace: format, lints, documentation, spelling, dependencies, features.
+//! Checks that run nothing of the workspace: format, lints, documentation, spelling, dependencies,
+//! features.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::say;
 use crate::steps::Outcome;
 use crate::workspace::Workspace;
 
-/// A guard against a step that hangs, not a budget: each takes minutes at most.
+/// A guard against a hang, not a budget: each step takes minutes at most.
 pub(crate) const LIMIT: Duration = Duration::from_secs(35 * 60);
 
 pub(crate) fn format() -> crate::Result<Outcome> {
@@ -33,15 +34,15 @@ pub(crate) fn documentation() -> crate::Result<Outcome> {
     ])
 }
 
-/// Words in all files, as `_typos.toml` says.
+/// Checks the spelling of all files, configured in `_typos.toml`.
 pub(crate) fn spelling(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     with_tool(workspace, "typos", required, |typos| {
         vec![typos.args(["--format", "brief"])]
     })
 }
 
-/// Bans, licences and sources, as `deny.toml` says. Advisories, too, where their database is on the machine: it comes from the
-/// network, which not every machine has.
+/// Checks bans, licences and sources, configured in `deny.toml`, and advisories if their database
+/// is on the machine: it comes from the network, which not every machine has.
 pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let database = peers::cargo_home().map(|home| home.join("advisory-dbs"));
     let advised = database.is_some_and(|database| database.is_dir());
@@ -63,8 +64,8 @@ pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Resu
     })
 }
 
-/// Libraries whose features are tried one by one, not in pairs. They lie side by side, and each brings large dependencies, which
-/// fifteen pairs would have checked many times more.
+/// Libraries whose features are checked one by one, not in pairs. The features are independent, and
+/// each has large dependencies, which fifteen pairs would check many times.
 const ONE_BY_ONE: [&str; 2] = ["azure-loadbalancer", "xds-control-plane"];
 
 /// The feature that adds stand-ins for tests. It opens modules that no other feature has a part in, so it is tried alone.
@@ -137,7 +138,7 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
     for sets in FeatureSets::of(&libraries, |name| workspace.has_feature(name, STAND_INS)) {
         let hack = sets.command(&hack);
         say!("{hack}");
-        // Counted here: flags that deny warnings would have every dependency checked once more.
+        // Counted here: flags that deny warnings would make cargo check every dependency again.
         let mut warnings = 0;
         let ended = hack.follow(LIMIT, |line| {
             warnings += usize::from(is_count_of_warnings(line));

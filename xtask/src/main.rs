@@ -1,8 +1,8 @@
-//! What a developer and CI run in this workspace: every check, the real peers, the benchmarks.
+//! Development tasks of this workspace for developers and CI: checks, real peers, benchmarks.
 //!
-//! `cargo xtask` alone prints what there is and where to begin.
+//! `cargo xtask` alone prints the commands and where to begin.
 
-// Steps that run beside others keep what they print: `say!`.
+// Output of parallel steps is collected: `say!`.
 #![warn(clippy::print_stdout)]
 
 mod bench;
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// What can go wrong here ends in a sentence for the person at the terminal; nothing handles it by kind.
+/// The result of a task: every error becomes a message for the user, so errors have no kinds.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 #[derive(Parser)]
@@ -71,7 +71,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Cargo starts this program in place of the compiler in builds that are measured.
+    // Cargo starts this program in place of the compiler in measured builds.
     if let Some(status) = bench::build::stand_in() {
         return status;
     }

@@ -1,4 +1,4 @@
-//! What cargo says of this workspace.
+//! The metadata of this workspace from cargo.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const ONCE: [(&str, &str); 3] = [
     ("CARGO_PROFILE_DEV_STRIP", "symbols"),
 ];
 
-/// The workspace that xtask belongs to, wherever it is run.
+/// The workspace of xtask, from any directory.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     metadata: Metadata,
@@ -34,9 +34,8 @@ impl Workspace {
         })
     }
 
-    /// For a run that compiles everything once and that nobody follows with a debugger: incremental state and debug information
-    /// take half of the disk and a tenth of the time. Panics name their line all the same. What the variables of cargo say counts
-    /// more.
+    /// Disables incremental state and debug information for a run that compiles everything once: they take half of the disk and a
+    /// tenth of the time. Panics name their line all the same. Cargo's own variables take precedence.
     #[must_use]
     pub(crate) fn compiled_once(self) -> Self {
         let is_unset = |(name, _): &(&'static str, _)| std::env::var_os(name).is_none();
@@ -46,7 +45,7 @@ impl Workspace {
         }
     }
 
-    /// A command of cargo, with how this workspace is compiled.
+    /// A cargo command with the compile settings of this workspace.
     pub(crate) fn compiling(&self, command: Invocation) -> Invocation {
         let settings = self.settings.iter();
         settings.fold(command, |command, (name, value)| command.env(name, *value))
@@ -56,12 +55,13 @@ impl Workspace {
         self.metadata.workspace_root.as_std_path()
     }
 
-    /// Where cargo puts what it builds.
+    /// The directory of cargo's output.
     pub(crate) fn target_directory(&self) -> &Path {
         self.metadata.target_directory.as_std_path()
     }
 
-    /// Where the real peers are: `PEERS_DIR` if set, so that several checkouts can share them.
+    /// The directory of the real peers: `PEERS_DIR` if set, so that several checkouts can share
+    /// them.
     pub(crate) fn peers_directory(&self) -> PathBuf {
         let named = std::env::var_os("PEERS_DIR").filter(|named| !named.is_empty());
         named.map_or_else(

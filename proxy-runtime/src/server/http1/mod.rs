@@ -14,29 +14,29 @@
 //! relays behind both lanes. The contract between the two:
 //!
 //! - The head is at the front of `client.input` (`request.head_length()` bytes), and its fields are
-//! in `client.table`; the path needs no normalisation. The code that serves the request consumes
-//! head and body; the rest is the next request. To decline ([`Forwarded::Typed`]), it must leave
-//! everything unchanged.
+//!   in `client.table`; the path needs no normalisation. The code that serves the request consumes
+//!   head and body; the rest is the next request. To decline ([`Forwarded::Typed`]), it must leave
+//!   everything unchanged.
 //! - `client.output` is empty, and must be empty at the end. Its memory ([`Client::lend_output`])
-//! and that of the table belong to the connection only until it is idle.
+//!   and that of the table belong to the connection only until it is idle.
 //! - [`Client::is_closing`] decides, right before the response head is written, whether it has
-//! `Connection: close`; then `keep` is `false`.
+//!   `Connection: close`; then `keep` is `false`.
 //! - While a request is relayed, or a local reply is written, the waiting code polls
-//! [`Clock::poll_slow_reader`] (ready: give up, [`Forwarded::Gone`]). After the end of the request
-//! a relay also polls [`Client::poll_gone`] with the same consequence. Before there is a connection
-//! to a destination, [`Client::unless_gone`] watches the client. The relay enforces the data rate
-//! of an upload (`Outbound::pace`). Other deadlines use [`Clock::poll_due`]. All polls happen in
-//! the connection's own task, since the timer has one waker.
+//!   [`Clock::poll_slow_reader`] (ready: give up, [`Forwarded::Gone`]). After the end of the request
+//!   a relay also polls [`Client::poll_gone`] with the same consequence. Before there is a connection
+//!   to a destination, [`Client::unless_gone`] watches the client. The relay enforces the data rate
+//!   of an upload (`Outbound::pace`). Other deadlines use [`Clock::poll_due`]. All polls happen in
+//!   the connection's own task, since the timer has one waker.
 //! - `client.record` is present and stays. `received` and `sent` count the bytes of bodies. If it
-//! has a draft of the access log record, [`RequestRecord::answered`] must be called. `outcome` is
-//! [`Aborted`] until the client has its whole response, and [`Failed`] if the response ends early
-//! for another reason than the client. If the connection is dropped at any moment, the record is
-//! logged as it is then.
+//!   has a draft of the access log record, [`RequestRecord::answered`] must be called. `outcome` is
+//!   [`Aborted`] until the client has its whole response, and [`Failed`] if the response ends early
+//!   for another reason than the client. If the connection is dropped at any moment, the record is
+//!   logged as it is then.
 //! - If a request body is not read to its end, `client.state.unread` is set and `keep` is `false`;
-//! the loop then lingers (lingering close).
+//!   the loop then lingers (lingering close).
 //! - Only [`Clock::poll_slow_reader`] sets `client.state.abort`, by which the socket is reset
-//! instead of closed. No response of this path ends with the connection: one that does at the
-//! destination is sent in chunks, so that the client can detect a truncated body.
+//!   instead of closed. No response of this path ends with the connection: one that does at the
+//!   destination is sent in chunks, so that the client can detect a truncated body.
 //!
 //! *The `http` path* (typed lane): all other requests become `http` requests for the service
 //! ([`dispatch`]). The request body is read on demand ([`body_channel`]), and its data rate is

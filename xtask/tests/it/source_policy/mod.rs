@@ -1,5 +1,5 @@
-//! Rules for every file of the project: short sources, links that lead somewhere, pages and comments in plain words, and no
-//! text that is true on one machine only.
+//! Rules for every file of the project: short sources, working links, pages and comments in plain
+//! words, and no text that is true on one machine only.
 
 mod comments;
 mod lengths;

@@ -1,6 +1,7 @@
 //! Words of a text without its punctuation, for lists of phrases.
 
-/// The words of `lines` in lower case, with one space around each. A phrase that crosses the end of a line is found, too.
+/// The words of `lines` in lower case, with one space around each. A phrase may cross the end of a
+/// line.
 pub(crate) fn plain<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     let is_letter = |c: char| c.is_alphanumeric() || "'’-".contains(c);
     let mut plain = String::from(" ");
