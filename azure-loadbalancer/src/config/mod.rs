@@ -104,7 +104,7 @@ pub struct Config {
     /// True if no other cluster writes rules into the same network security group. Default: false.
     ///
     /// If true, a rule that has one of this crate's names but belongs to no service is removed, and so is
-    /// such a destination, whoever wrote it. If false, only rules that lead to addresses known to be this
+    /// such a destination, whatever its author. If false, only rules that lead to addresses known to be this
     /// cluster's are removed.
     pub exclusive_security_group: bool,
 }

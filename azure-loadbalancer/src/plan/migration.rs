@@ -408,7 +408,7 @@ fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -
     found
 }
 
-/// Lists the internal addresses that will be chosen anew, since no service requests them.
+/// Lists the internal addresses that will be chosen again, since no service requests them.
 fn moves(balancer: &LoadBalancer, wanted: &Wanted<'_>) -> Vec<String> {
     let frontends = &balancer.properties.frontend_ip_configurations;
     let internal = frontends.iter().filter_map(|one| {

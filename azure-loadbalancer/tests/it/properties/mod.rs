@@ -404,7 +404,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
                     let name = format!("{} {kind} {}", balancer.name, part["name"]);
                     let mut properties = part["properties"].clone();
                     let fields = properties.as_object_mut().expect("an object");
-                    // Defaults of the first write, whoever wrote.
+                    // Defaults of the first write by any client.
                     fields.retain(|key, _| {
                         !["numberOfProbes", "probeThreshold"].contains(&key.as_str())
                     });
