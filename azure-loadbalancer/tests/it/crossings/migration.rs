@@ -284,8 +284,8 @@ fn nothing_is_taken_down_for_pools_that_would_be_empty() {
     assert_eq!(azure.writes(), [""; 0]);
 }
 
-/// Load balancers are read before addresses, so a frontend that another program of the same cluster makes in
-/// between shows only by its address.
+/// Load balancers are read before addresses, so a frontend that another program of the same cluster creates
+/// meanwhile shows only by its address.
 #[test]
 fn a_frontend_of_another_program_is_no_stranger() {
     let (azure, wanted) = (
