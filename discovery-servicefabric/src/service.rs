@@ -37,7 +37,7 @@ pub struct PartitionDescription {
 }
 
 impl ServiceDescription {
-    /// A service of this name with these labels and partitions, of which nothing else is known.
+    /// Creates a service of this name with these labels and partitions, without further data.
     pub fn new(
         name: impl Into<Arc<str>>,
         kind: ServiceKind,

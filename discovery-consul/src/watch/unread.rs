@@ -19,7 +19,7 @@ struct Unread {
 }
 
 impl UnreadServices {
-    /// Notes that a service could not be read. Returns how often that had happened in a row.
+    /// Records that a service could not be read. Returns the number of consecutive failures.
     pub(super) fn failed(&mut self, name: &Arc<str>, reason: Arc<str>) -> u32 {
         let attempts = self.0.get(name).map_or(0, |unread| unread.attempts);
         let unread = Unread {

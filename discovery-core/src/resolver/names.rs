@@ -25,8 +25,8 @@ struct Name {
 }
 
 impl Names {
-    /// Notes that these are the names of a cluster, every one once. Others that it had before are forgotten, if no other
-    /// cluster has them. Returns which of them were slow.
+    /// Records the names of a cluster, every one once, and returns true for those that were slow. Its
+    /// earlier names are forgotten, if no other cluster has them.
     pub(super) fn ask(&mut self, cluster: &ClusterId, names: &[Arc<str>]) -> Vec<bool> {
         for name in names {
             self.names.entry(Arc::clone(name)).or_default().clusters += 1;

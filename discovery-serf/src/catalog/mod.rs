@@ -16,8 +16,8 @@
 //! | `version`, `region` | any text | none | – |
 //! | `instance` | the destination's id | `ip:port` | as if it were missing |
 //!
-//! `host` and `route-path` are of the service: of instances that disagree, the one whose key comes first decides, and all
-//! stay destinations.
+//! `host` and `route-path` belong to the service: if instances disagree, the one whose key comes first
+//! decides, and all stay destinations.
 
 mod gathering;
 mod hints;

@@ -83,7 +83,7 @@ impl Registered {
     ///
     /// # Cancel safety
     ///
-    /// What was asked for is done even if nobody waits for it.
+    /// The order is executed even if the future is dropped.
     pub async fn update(&self, registration: Registration) -> Result<(), RegistrationError> {
         registration.check()?;
         self.order(Command::Update(registration)).await

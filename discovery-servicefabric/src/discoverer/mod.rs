@@ -184,8 +184,9 @@ impl Discoverer for ServiceFabricDiscoverer {
         }
     }
 
-    /// The next round reads their partitions and replicas, and nothing else before it is due. The probe would not notice
-    /// instances that came back with their ids elsewhere, and roles of replicas change without it.
+    /// Makes the next round read their partitions and replicas, and nothing else before it is due. The
+    /// probe would not detect instances that came back elsewhere with their ids, nor changed roles of
+    /// replicas.
     fn unreachable(&self, services: &[UnreachableService]) -> bool {
         let names = services.iter().map(|service| Arc::clone(&service.name));
         self.inner.unreachable.lock().extend(names);

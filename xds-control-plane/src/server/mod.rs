@@ -128,11 +128,11 @@ impl XdsServer {
         }
     }
 
-    /// Serves on `listener` until `shutdown` is ready; then ends all streams, so that clients go elsewhere, and waits for
-    /// connections to end, but not longer than [`ServerOptions::drain`].
+    /// Serves on `listener` until `shutdown` is ready. Then ends all streams, so that clients use another
+    /// server, and waits for connections to end, for at most [`ServerOptions::drain`].
     ///
-    /// It runs in the caller's runtime, which has one task for each connection. When the future is dropped instead, all
-    /// streams end at once.
+    /// The server runs in the caller's runtime, with one task for each connection. Dropping the future ends
+    /// all streams at once.
     ///
     /// # Errors
     ///

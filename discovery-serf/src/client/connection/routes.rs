@@ -55,7 +55,7 @@ pub(super) struct Routes {
     pending: BTreeMap<u64, Pending>,
     /// The requests in the order in which the agent does them, which is one after the other.
     order: VecDeque<u64>,
-    /// Since when the agent has had nothing to do before the first of `order`.
+    /// The time since which the first request of `order` is the next one for the agent.
     since: Instant,
     streams: BTreeMap<u64, Arc<Queue>>,
     stopped: VecDeque<u64>,

@@ -1,4 +1,4 @@
-//! Services that requests do not get through to are read now, and nothing else is.
+//! Tests that only the services that requests cannot reach are refreshed at once.
 
 use discovery_core::Unreachable;
 use proxy_model::config::DestinationConfig;

@@ -12,14 +12,14 @@
 //! may all match the same segment, the search follows each that exists. It leaves out every subtrie whose best rank is not
 //! better than what has been found, in whichever trie that was.
 //!
-//! What tries cannot express (constraints, segments of several parts, methods, headers, the query) is looked at only for the
-//! entries at those nodes, in the order of their ranks.
+//! Conditions that tries cannot express (constraints, segments of several parts, methods, headers, the
+//! query) are checked only for the entries at those nodes, in the order of their ranks.
 //!
 //! # Bounds
 //!
-//! A lookup visits each node of a trie at most once, and no deeper than the templates go; the number of tries is bounded by
-//! the different lengths of wildcards in the configuration. Nothing is allocated, but for a path that has escapes, a host
-//! that is not ASCII and the answer [`Lookup::MethodNotAllowed`].
+//! A lookup visits each node of a trie at most once, and no deeper than the templates go; the number of
+//! tries is limited by the different lengths of wildcards in the configuration. A lookup allocates only for
+//! a path with escapes, a host that is not ASCII, and the result [`Lookup::MethodNotAllowed`].
 
 mod build;
 mod search;

@@ -64,8 +64,8 @@ const MAX_PARAMETERS: usize = 64;
 /// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64 parameters; a `regex`
 /// is compiled to at most 256 KiB, and all that differ in one configuration to 16 MiB.
 ///
-/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays as it is. What does
-/// not decode stays as it is, too. A `/` at the end of a path makes no difference.
+/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays
+/// encoded, and so do invalid escapes. A `/` at the end of a path makes no difference.
 ///
 /// ```
 /// use proxy_model::matching::PathTemplate;
