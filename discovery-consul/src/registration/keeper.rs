@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -34,7 +35,8 @@ pub(super) struct Keeper {
     state: watch::Sender<RegistrationState>,
     status: HealthStatus,
     note: String,
-    pause: Duration,
+    /// Attempts that failed in a row.
+    failures: u32,
     next: Instant,
 }
 
@@ -53,7 +55,7 @@ impl Keeper {
             state,
             status: HealthStatus::Passing,
             note: String::new(),
-            pause: FIRST_PAUSE,
+            failures: 0,
         }
     }
 
@@ -118,7 +120,7 @@ impl Keeper {
     }
 
     fn told(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.failures = 0;
         self.next = Instant::now() + self.registration.ttl / 3;
         self.state.send_if_modified(|state| {
             let was_away = *state != RegistrationState::Registered;
@@ -135,9 +137,9 @@ impl Keeper {
             tracing::warn!(target: TARGET, service, reason, "the agent cannot be told, and is told again when it can");
         }
         // All services beside an agent see it go at the same moment.
-        self.next = Instant::now() + self.pause.mul_f64(0.5 + fastrand::f64() / 2.0);
-        let longest = self.registration.ttl / 3;
-        self.pause = self.pause.saturating_mul(2).min(longest);
+        self.failures = self.failures.saturating_add(1);
+        let backoff = Backoff::new(FIRST_PAUSE, self.registration.ttl / 3);
+        self.next = Instant::now() + backoff.wait(self.failures, fastrand::f64());
         let reason = reason.into();
         self.state
             .send_replace(RegistrationState::Waiting { reason });
