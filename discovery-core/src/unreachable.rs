@@ -91,7 +91,7 @@ impl UnreachableClusters {
     ///
     /// May be dropped at any time; nothing is lost.
     pub async fn next(&self) -> Vec<(ClusterId, Unreachable)> {
-        // Nobody listens meanwhile, so that reports wake nobody.
+        // No listener meanwhile, so that reports cause no wake-ups.
         let take_from = *self.take_from.lock();
         if let Some(take_from) = take_from {
             sleep_until(take_from).await;

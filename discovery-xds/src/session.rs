@@ -212,7 +212,7 @@ impl Session {
                 }
             };
             tokio::select! {
-                // What is due goes before further answers, so that a flood of them cannot hold it back.
+                // Due publications precede further responses, so that a flood of them cannot delay these.
                 biased;
                 () = pending.due(self.store.waits_until(self.options.fetch_timeout), &self.options), if pending.since.is_some() => {
                     self.publish(&mut pending);

@@ -134,7 +134,8 @@ impl LabelsParser for KeyValueLabels {
             .is_some_and(|value| !value.trim().is_empty());
         let enabled = match root.boolean("Enable") {
             Some(enabled) => enabled,
-            // What was meant by a value that is not a boolean is not known, so the rest is read and the service refused.
+            // The intention of a value that is not a boolean is unknown, so the rest is read and the
+            // service rejected.
             None => written || self.enabled_by_default,
         };
         if !enabled {

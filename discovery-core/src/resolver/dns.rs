@@ -135,7 +135,7 @@ impl DnsResolver {
         }
         let mut found = HashMap::with_capacity(names.len());
         while let Ok(Some(ended)) = timeout_at(deadline, running.join_next()).await {
-            // Panics are contained inside, and nobody aborts the tasks.
+            // Panics are contained inside, and the tasks are never aborted.
             if let Ok((name, addresses)) = ended {
                 found.insert(name, addresses);
             }
@@ -202,7 +202,7 @@ fn usable(mut addresses: Vec<IpAddr>, family: AddressFamily) -> Vec<IpAddr> {
         AddressFamily::V4 => address.is_ipv4(),
         AddressFamily::V6 => address.is_ipv6(),
     });
-    // Name servers rotate their answers. Order must not look like a change.
+    // Name servers rotate their results. Order must not look like a change.
     addresses.sort_unstable();
     addresses.dedup();
     addresses.truncate(MAX_ADDRESSES);

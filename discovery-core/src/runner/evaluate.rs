@@ -87,7 +87,7 @@ impl Evaluator {
         mut fragment: Arc<ProxyConfig>,
         problems: &mut Problems,
     ) -> Option<Arc<ProxyConfig>> {
-        // Shared with the source unless somebody edits it.
+        // Shared with the source unless a filter edits it.
         if !self.filters.is_empty() {
             problems.append(self.filter(Arc::make_mut(&mut fragment)));
         }

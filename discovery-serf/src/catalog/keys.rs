@@ -67,7 +67,7 @@ pub(super) fn make_unique(entries: &mut [Entry<'_>], said: &mut Said) {
         let first = shown(entries[first].member.name.as_bytes());
         let Entry { member, instance } = &mut entries[position];
         let mut key = format!("{}@{}", instance.key, instance.socket);
-        // Somebody may have taken this for its `instance` as well. Each time the key is longer, so this ends.
+        // Another instance may use this as its `instance` too. Each time the key is longer, so this ends.
         while taken.contains_key(&DestinationId::from(key.as_str())) {
             key = format!("{key}@{}", instance.socket);
         }

@@ -84,7 +84,7 @@ impl SerfClient {
         let options = self.handle.options();
         let queue = Queue::new(options.max_queued_events, options.max_queued_bytes);
         let queue = Arc::new(queue);
-        // Made first, so that the agent is told to stop if this is dropped while it waits.
+        // Made first, so that the agent is made to stop if this is dropped while it waits.
         let stream = EventStream::new(Arc::clone(&queue), Arc::clone(&self.handle), permit);
         let request = Request::Stream { filter };
         let within = self.timeout();

@@ -91,7 +91,7 @@ impl ServiceFabricDiscoverer {
             .with_keep_order(true);
         options.persist.clone_from(&self.inner.options.persist);
         options.confirm_removal = self.inner.options.confirm_removal;
-        // A credential may be renewed at any time, so a refusal is not worth a longer wait than a success.
+        // A credential may be renewed at any time, so a rejection needs no longer wait than a success.
         options.backoff_max = options.backoff_max.min(self.inner.options.discovery_period);
         options
     }
@@ -168,7 +168,7 @@ impl Discoverer for ServiceFabricDiscoverer {
             tokio::select! {
                 biased;
                 () = due => {
-                    // Said once: the next round sets it again.
+                    // Set once: the next round sets it again.
                     self.inner.wake.send_if_modified(|current| {
                         let mine = *current == at;
                         if mine {

@@ -148,7 +148,8 @@ impl Endpoints {
         if endpoints.len() > MAX_LISTENERS {
             return Err(EndpointError::TooMany);
         }
-        // What is no text is kept as an address that no URL has, so that it is told why it is not used.
+        // A value that is not text is kept as an address that no URL has, so that the reason for its
+        // rejection is reported.
         let mut listeners: Vec<(String, String)> = endpoints
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))

@@ -134,7 +134,7 @@ impl Topology {
                     defaults: Arc::clone(&before.defaults),
                 }
             }
-            // A version that is provisioned stays as it is: what was read of it is still right.
+            // A provisioned version is immutable: the earlier data is still correct.
             Err(error) if before.declared.is_some() => KnownType {
                 stale: Some(round.stale(before.read_at, &error)),
                 refresh_at: None,

@@ -130,12 +130,13 @@ impl Topology {
             && tally.answered == answered
             && let Some((kind, failure)) = tally.failure
         {
-            // Old answers stand in for single calls. When there is nothing else, the source is not there.
+            // Old responses replace those of single calls. If there are only old ones, the source is
+            // unavailable.
             let message = format!("the cluster answers nothing: {failure}");
             return Err(failed(kind, message));
         }
         if is_whole {
-            // What was not asked for in two full refreshes is not there any more.
+            // Entries that were not requested in two full refreshes no longer exist.
             let refresh = self.options.full_refresh_period;
             self.calls.evict((refresh * 2).max(period * 4));
         }

@@ -92,7 +92,7 @@ impl Accepted {
             };
             endpoints.insert(name.clone(), endpoints_of);
         };
-        // A cluster gets ready only when it was told its endpoints, even if there are none.
+        // A cluster gets ready only with its endpoints, even if there are none.
         let is_unknown = |cluster: &Cluster| {
             let name = encode::eds_name(cluster);
             resources.unknown_endpoints.contains_key(name)

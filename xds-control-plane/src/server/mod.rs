@@ -194,7 +194,7 @@ impl XdsServer {
             tokio::time::sleep(options.drain).await;
         };
         tokio::select! {
-            // First of all, so that nobody is told that all is well before it is.
+            // First of all, so that readiness is not reported too early.
             biased;
             never = report_health(&context, &health) => match never {},
             result = serving => result.map_err(|error| ServeError(error.into())),
@@ -257,7 +257,7 @@ fn all_routes(
         .merge(rest::routes(context));
     let routes = Routes::new(health)
         .add_service(reflection().build_v1().map_err(unusable)?)
-        // Older grpcurl asks for this one only.
+        // Older versions of grpcurl use only this one.
         .add_service(reflection().build_v1alpha().map_err(unusable)?)
         .into_axum_router();
     Ok(Routes::from(routes.merge(own).fallback(unknown::answer)))

@@ -139,7 +139,7 @@ pub(super) fn branch_header(branch: &str, options: &TranslateOptions) -> Option<
         let pattern = format!("(?i){}", ::regex::escape(branch));
         return re2_size::fits(&pattern).then(|| header(BRANCH_HEADER, &pattern, options));
     }
-    // No expression: there is nothing to escape, and names may be as long as they are.
+    // No expression: there is nothing to escape, and names may have any length.
     let name = StringMatcher {
         match_pattern: Some(MatchPattern::Exact(branch.to_owned())),
         ignore_case: true,

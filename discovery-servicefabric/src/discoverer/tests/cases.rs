@@ -179,7 +179,7 @@ const CASES: &[Case] = &[
     Case::new("2")
         .labels(&[("YARP.Enable", "")])
         .gives(&[], &[], &[]),
-    // The original wants exactly `true`.
+    // The original requires exactly `true`.
     Case::new("3").labels(&[("YARP.Enable", "True")]),
     Case::new("4")
         .labels(&[("YARP.Enable", "[On]")])

@@ -148,7 +148,7 @@ async fn without_the_probe_every_service_is_read() {
         let first = round(&discoverer).await;
         calls(&cluster);
         assert_eq!(next(&discoverer).await, first);
-        // A refusal is remembered, so that not every round asks in vain.
+        // A rejection is remembered, so that not every round calls in vain.
         let expected: Vec<_> = FIRST
             .into_iter()
             .filter(|call| !["replica_ids", "service_types T 1"].contains(call))
@@ -369,7 +369,7 @@ async fn an_instance_that_is_about_to_close_is_left_out_on_request() {
         assert_eq!(cluster.calls("resolve a1 v2"), 2);
         assert_eq!(cluster.calls("replicas"), 1);
 
-        // While the naming service gives no answer, what was about to close still is.
+        // While the naming service does not respond, instances that were about to close still are.
         cluster.fail("resolve", CallErrorKind::Busy);
         let blind = next(&discoverer).await;
         assert_eq!(addresses(&blind)["fabric:/A/S1"].clone().unwrap(), expected);

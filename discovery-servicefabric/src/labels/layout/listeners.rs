@@ -127,7 +127,8 @@ fn usable<'c>(
             continue;
         };
         for name in endpoints.names() {
-            // A listener without a name cannot be named. One that can be used somewhere need not be looked at again.
+            // A listener without a name cannot be selected. One that is usable somewhere need not be
+            // checked again.
             let is_new = !name.is_empty() && !names.contains(name);
             if !is_new || endpoints.choose(Some(name), schemes).is_err() {
                 continue;

@@ -180,7 +180,7 @@ impl<'r> Listed<'r> {
 
     /// Routes that `open` may come before: at most one for each of its hosts, and four.
     fn found(&self, open: &Ranked<'_>) -> impl Iterator<Item = &'r Ranked<'r>> {
-        // Hosts say nothing of routes that have the same.
+        // Equal hosts do not distinguish routes.
         let alike = self.last.get(&open.set).copied();
         let alike = alike.filter(|route| open.rank < route.rank);
         let has_hosts = !open.hosts.is_empty();

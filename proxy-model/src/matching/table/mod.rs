@@ -233,7 +233,7 @@ impl RouteTable {
     /// Shows `each` the root of every trie whose host pattern matches.
     #[inline]
     fn for_each_root<H: RequestHead + ?Sized>(&self, head: &H, each: &mut impl FnMut(NodeIndex)) {
-        // Many configurations name no hosts: then nobody has to read the request's.
+        // Many configurations name no hosts: then the request's host need not be read.
         if self.has_hosts {
             let host = RequestHost::parse(head.authority(), head.is_https());
             self.for_each_root_of_host(&host, each);

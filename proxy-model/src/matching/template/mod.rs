@@ -262,7 +262,8 @@ impl PathTemplate {
                     let value = &path.rest(segment)[range.clone()];
                     Some(match value.contains('%') {
                         false => Cow::Borrowed(value),
-                        // A slash that was left, or a `%` that stands for itself: only the encoded text says which.
+                        // A slash that was left encoded, or a literal `%`: only the encoded text shows
+                        // which.
                         true => {
                             let encoded = path.encoded_rest(segment);
                             let encoded = percent::encoded_range(encoded, Part::Path, range);

@@ -166,7 +166,7 @@ fn route() -> impl Strategy<Value = String> {
     ]);
     (path, host, methods, headers, any::<bool>()).prop_map(|(path, host, methods, headers, own)| {
         let cluster = if own { r#""ClusterId":"c","# } else { "" };
-        // What Envoy's own headers say cannot be said without them.
+        // The content of Envoy's own headers cannot be written without them.
         format!(
             r#"{{{cluster}"Match":{{{host}{methods}{headers}"Path":"{path}"}},
             "Transforms":[{{"X-Forwarded":"Off"}},{{"RequestHeaderOriginalHost":"true"}}]}}"#
@@ -213,7 +213,7 @@ proptest! {
                 }
                 _ => None,
             };
-            // Where nothing takes a request the one says 404 and the other 503.
+            // For an unmatched request, one answers 404 and the other 503.
             prop_assert_eq!(target(&again).flatten(), target(&snapshot).flatten(), "{:?}", request);
         }
     }

@@ -105,7 +105,7 @@ impl Exchange {
         for resource_type in ResourceType::MAKE_BEFORE_BREAK {
             self.reply(&view, resource_type, now, &mut replies);
         }
-        // Routes of which nothing had to be told have been looked at only now.
+        // Routes without changes to send have been checked only now.
         if !settled && self.has_left_clusters(&view) {
             self.reply(&view, ResourceType::Cluster, now, &mut replies);
         }
