@@ -68,7 +68,6 @@ pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Resu
 /// each has large dependencies, which fifteen pairs would check many times.
 const ONE_BY_ONE: [&str; 2] = ["azure-loadbalancer", "xds-control-plane"];
 
-<<<<<<< HEAD
 /// The feature that adds stand-ins for tests. It opens modules that no other feature has a part in, so it is tried alone.
 const STAND_INS: &str = "testing";
 
@@ -129,11 +128,6 @@ impl<'a> FeatureSets<'a> {
 
 /// Checks each library alone in its [`FeatureSets`]. In the workspace's own build, features that another member asks for would
 /// hide that one is missing.
-=======
-/// Checks each library alone: without features, with each feature, and (except for [`ONE_BY_ONE`])
-/// with each pair. In the build of the whole workspace, features that other members enable could
-/// hide a missing one. The feature `default` is excluded, since it equals another one everywhere.
->>>>>>> words3
 pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let Some(hack) = peers::find(workspace, "cargo-hack") else {
         return Ok(without_tool("cargo-hack", required));
@@ -165,22 +159,13 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
     })
 }
 
-<<<<<<< HEAD
 /// True for the line that cargo writes after the warnings of a build.
-=======
-/// Returns true for the line that cargo prints after the warnings of a build.
->>>>>>> words3
 fn is_count_of_warnings(line: &str) -> bool {
     line.contains("warning") && line.contains("generated") && line.contains('`')
 }
 
-<<<<<<< HEAD
 /// Runs commands of a tool. Without it they are skipped, or fail if it is required.
 pub(crate) fn with_tool(
-=======
-/// Runs commands of a tool. If it is missing they are skipped, or fail if it is required.
-fn with_tool(
->>>>>>> words3
     workspace: &Workspace,
     name: &str,
     required: bool,

@@ -106,7 +106,6 @@ impl Invocation {
         self
     }
 
-<<<<<<< HEAD
     /// The same at the lowest priority, for a step that runs beside others and must not slow them.
     #[must_use]
     pub(crate) fn in_background(self) -> Self {
@@ -125,9 +124,6 @@ impl Invocation {
     }
 
     /// Runs it with nothing on stdin, and passes on each line of its output, of both streams, as it comes.
-=======
-    /// Runs it with an empty stdin, and passes on each line of its output, of both streams.
->>>>>>> words3
     pub(crate) fn follow(&self, limit: Duration, line: impl FnMut(&str)) -> io::Result<Ended> {
         let (reader, writer) = io::pipe()?;
         let mut command = self.command();

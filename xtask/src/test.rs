@@ -38,13 +38,8 @@ const TOOLS: [&str; 5] = [
 /// Number of concurrent tests per processor: most of them wait for the network or a timer.
 const TESTS_PER_PROCESSOR: usize = 2;
 
-<<<<<<< HEAD
 /// What the target directory grows to, peers included, and a little more.
 const MOST: Bytes = Bytes::megabytes(4_200);
-=======
-/// Upper limit of the target directory with peers.
-const MOST: Bytes = Bytes::megabytes(6_000);
->>>>>>> words3
 
 /// The tests that a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,16 +149,12 @@ pub(crate) fn run_benchmarks_once() -> crate::Result<Outcome> {
     show(&[benchmarks()])
 }
 
-<<<<<<< HEAD
 fn benchmarks() -> Invocation {
     Invocation::cargo("test --no-fail-fast --bench * --all-features")
 }
 
 /// Runs the tests of the server without HTTP/2 and TLS. In the workspace's own build they would pass for what it can do with
 /// them.
-=======
-/// Tests the server without HTTP/2 and TLS, since the workspace's own build always has them.
->>>>>>> words3
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
     show(&[lean_server().arg("server::")])
 }
@@ -215,11 +206,7 @@ impl Tests {
     }
 }
 
-<<<<<<< HEAD
 /// Runs tests, and counts those that were left out for want of a peer. Shows each line that they write, and passes it on.
-=======
-/// Runs tests, and counts those that were skipped because of a missing peer.
->>>>>>> words3
 fn counting_skips(
     command: Invocation,
     workspace: &Workspace,
