@@ -31,7 +31,7 @@ pub enum Unreachable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreachableService {
-    /// Its name in the source's last result.
+    /// The service's name in the source's last result.
     pub name: Arc<str>,
     /// The kind of failure.
     pub seen: Unreachable,

@@ -17,7 +17,7 @@ const TARGET: &str = "discovery::consul";
 /// of the time to live.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), ConsulError>>,

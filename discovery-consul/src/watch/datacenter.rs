@@ -333,7 +333,7 @@ impl Watch {
                 self.last_ok = Some(Moment::now());
                 self.is_dirty |= self.unread.read(name);
                 let is_there = !instances.is_empty();
-                // At most so long, and not all at once.
+                // At most after this time, and not all services at once.
                 let reread = self.watching.options.reread.mul_f64(between(0.6, 0.98));
                 self.schedule.finished(name, is_there.then(|| now + reread));
                 self.store(name, instances);

@@ -64,7 +64,7 @@ impl UnreadServices {
 #[derive(Debug)]
 pub(super) struct Completion {
     grace: Duration,
-    /// Since when only services are missing that cannot be read.
+    /// The time from which on only services are missing that cannot be read.
     waits_since: Option<Instant>,
     is_complete: bool,
 }

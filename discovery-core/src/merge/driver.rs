@@ -44,7 +44,7 @@ pub(super) struct Source {
     pub(super) newest: Option<Arc<Prepared>>,
     /// The configuration that serves.
     pub(super) serving: Option<Arc<Prepared>>,
-    /// Since when the newest configuration is not the one that serves.
+    /// The time since which the newest configuration is not the one that serves.
     pub(super) refused_since: Option<Moment>,
     /// The unusable configuration that was last counted, while it stays unusable.
     pub(super) unusable: Option<Unusable>,

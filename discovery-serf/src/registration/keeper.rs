@@ -31,7 +31,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// to 30 s later.
 const ONCE_MORE: Duration = Duration::from_secs(2);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), RegistrationError>>,

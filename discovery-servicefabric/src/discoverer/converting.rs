@@ -99,7 +99,7 @@ impl Conversion {
             let list = memory.lists.get(&known.application.name);
             match list.and_then(|list| list.failed.as_ref()) {
                 None => self.one(known, &mut making),
-                // It was there, and may be. It is named so that it keeps its place among the others.
+                // It existed and may still exist. It is listed, to keep its place among the others.
                 Some(failed) if known.was_served() => {
                     self.unread(known, failed.problem.clone(), &mut making);
                 }

@@ -106,7 +106,7 @@ impl DeclaredLabels {
 pub struct LabelledBy<'a> {
     /// The service's name.
     pub service: &'a str,
-    /// Its id in paths.
+    /// The service's id in paths.
     pub service_id: &'a str,
     /// The labels that its type declares.
     pub declared: &'a DeclaredLabels,
@@ -156,7 +156,7 @@ pub enum Enlisted {
     /// Not opted in.
     #[default]
     No,
-    /// Its labels cannot be read.
+    /// Not known, because the labels cannot be read.
     Unknown,
 }
 

@@ -71,10 +71,10 @@ pub enum EndpointError {
     /// No address: the replica has not opened.
     #[error("it has not published an address yet")]
     NotOpen,
-    /// Its address is too long.
+    /// An address that is too long.
     #[error("its address is longer than {MAX_ADDRESS} bytes")]
     TooLong,
-    /// Its address begins like a list of endpoints, and is none.
+    /// An address that begins like a list of endpoints, but cannot be read as one.
     #[error("its address is not a list of endpoints: {0}")]
     Unreadable(String),
     /// An empty list of endpoints.
@@ -106,7 +106,7 @@ pub enum Rejection {
         "has the scheme `http`, which the option `DiscoverInsecureHttpDestinations` would allow"
     )]
     Insecure,
-    /// Its scheme is not one of HTTP.
+    /// A scheme other than `http` and `https`.
     #[error("has the scheme `{0}`, which is not spoken; no option allows it")]
     Scheme(String),
     /// An address that is not a URL.

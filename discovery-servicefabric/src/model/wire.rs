@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Unexpec
 /// shorter; the limit bounds the memory that a hostile list with few bytes for each item can take.
 pub(super) const LONGEST_LIST: usize = 100_000;
 
-/// Anything that the gateway may write as `null` instead of leaving it out.
+/// Reads a value that the gateway may write as `null` instead of leaving it out.
 pub(super) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -354,7 +354,7 @@ fn unknown_type(key: &TypeKey, error: Option<&CallError>) -> Problem {
     }
 }
 
-/// Something that could not be read.
+/// Returns the problem of something that could not be read.
 pub(super) fn unreadable(pointer: &str, what: &str, error: &CallError) -> Problem {
     let message = format!("{what} could not be read: {}", error.chain());
     let code = match error.kind() {

@@ -25,7 +25,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Its id, unique in the snapshot.
+    /// The cluster's id, unique in the snapshot.
     pub fn id(&self) -> &ClusterId {
         self.source.id()
     }

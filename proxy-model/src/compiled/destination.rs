@@ -26,7 +26,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Its id, unique in the cluster.
+    /// The destination's id, unique in the cluster.
     pub fn id(&self) -> &DestinationId {
         self.source.id()
     }

@@ -34,7 +34,7 @@ pub enum CriterionError {
     /// An empty text among the values.
     #[error("value {index} is empty")]
     EmptyValue {
-        /// Its position, from 0.
+        /// The value's position, from 0.
         index: usize,
     },
 }

@@ -53,11 +53,11 @@ impl Default for RouteMatcherParts {
 /// The first thing about a request that a route does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Its host.
+    /// The request's host.
     Host,
-    /// Its path.
+    /// The request's path.
     Path,
-    /// Its method.
+    /// The request's method.
     Method,
     /// A header, by its name in lower case.
     Header(String),

@@ -216,7 +216,7 @@ impl ServerHandle {
         self.context.is_ready()
     }
 
-    /// The clients that are connected or have polled of late, by id, and what they have.
+    /// The clients that are connected or have polled recently, by id, with the resources that they have.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         self.context.nodes.list()

@@ -136,7 +136,7 @@ async fn a_source_that_ignores_it_is_not_asked() {
     assert!(!running.source.take_unreachable().is_empty());
 }
 
-/// While the source is away, its back-off would be up to 30 s.
+/// The back-off of an unavailable source would be up to 30 s.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_comes_back_is_noticed_while_requests_fail() {
     let running = Running::start().await;
