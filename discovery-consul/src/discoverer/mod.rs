@@ -138,7 +138,8 @@ impl ConsulDiscoverer {
         }
     }
 
-    /// A runner for it, with options and labels that are derived from its own: one may still add filters and validators.
+    /// A runner for it, with options and labels that are derived from its own: one may still add filters
+    /// and validators.
     pub fn runner(&self) -> Runner {
         let services = &self.options.services;
         let labels = KeyValueLabels::with_rules(LabelRules::new(services.label_prefix.clone()))

@@ -56,8 +56,8 @@ impl MergedState {
         self.origins.providers.get(*self.origins.clusters.get(id)?)
     }
 
-    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with `/Routes` or `/Clusters`, with the
-    /// provider that it comes from and the place where it is written.
+    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with
+    /// `/Routes` or `/Clusters`, with the provider that it comes from and the place where it is written.
     pub fn placed(&self, problem: Problem) -> SourcedProblem {
         let origins = &self.origins;
         let owner = match named(&problem.pointer) {

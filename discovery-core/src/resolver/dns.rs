@@ -109,8 +109,9 @@ impl DnsResolver {
         self
     }
 
-    /// Sets how long looking up one name may take, in place of 2 s. All names of a cluster take two and a quarter times
-    /// as long at most, which should be less than [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout).
+    /// Sets how long looking up one name may take, in place of 2 s. All names of a cluster take two and a
+    /// quarter times as long at most, which should be less than
+    /// [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -178,7 +178,8 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all of them together would take more than 512 bytes.
+    /// Like all requests. [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all of them together would take
+    /// more than 512 bytes.
     ///
     /// # Cancel safety
     ///

@@ -7,8 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 use url::Url;
 
-/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses travel the same
-/// way.
+/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses
+/// travel the same way.
 const MAX_ADDRESS: usize = 64 * 1024;
 
 /// The longest URL of one endpoint, in bytes.
@@ -188,8 +188,8 @@ impl Endpoints {
         !self.called(name).is_empty()
     }
 
-    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal order that can be
-    /// used.
+    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal
+    /// order that can be used.
     ///
     /// # Errors
     ///

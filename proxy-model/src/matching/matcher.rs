@@ -200,8 +200,8 @@ impl RouteMatcher {
         self.signature() == other.signature()
     }
 
-    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria): with it, a map
-    /// finds all that are equal.
+    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria):
+    /// with it, a map finds all that are equal.
     pub fn signature(&self) -> String {
         let hosts = sorted(self.0.hosts.iter().map(HostPattern::signature));
         format!("{}\n{hosts:?}", self.signature_but_hosts())

@@ -9,8 +9,8 @@
 //!
 //! * two routes that are equal in all criteria do not make requests fail; the first in the configuration takes them;
 //! * of several wildcards for hosts, the longest wins; IPv6 addresses are hosts, too;
-//! * hosts are ranked within the order of [`Precedence`], so a route whose host is more specific but whose headers do not
-//!   match leaves the request to a route with a wildcard;
+//! * hosts are ranked within the order of [`Precedence`], so a route whose host is more specific but whose
+//!   headers do not match leaves the request to a route with a wildcard;
 //! * methods beyond the usual ones can be listed;
 //! * a route counts towards `405 Method Not Allowed` only if everything but the method matches, its host included.
 //!

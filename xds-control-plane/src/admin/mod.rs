@@ -16,9 +16,10 @@
 //! are in the canonical JSON of protobuf. Names may be added to `v1`; none is removed or changes its
 //! meaning.
 //!
-//! There is no authentication, so the address belongs on the loopback interface or a network of operators. Requests must
-//! name the address they were sent to by IP address, `localhost`, or a name that was allowed with
-//! [`AdminBuilder::host`]: a web page elsewhere could otherwise make a browser read all of this (DNS rebinding).
+//! There is no authentication, so the address belongs on the loopback interface or a network of operators.
+//! Requests must name the address they were sent to by IP address, `localhost`, or a name that was allowed
+//! with [`AdminBuilder::host`]: a web page elsewhere could otherwise make a browser read all of this (DNS
+//! rebinding).
 
 mod answer;
 mod host;

@@ -69,7 +69,8 @@ impl Default for Defaults {
 impl Defaults {
     /// Reads the key's value. An unusable field keeps its default and is reported; the others apply.
     ///
-    /// Numbers may be texts and so may `true` and `false`; times are texts such as `0.4s` or `250ms`, or numbers of seconds.
+    /// Numbers may be texts and so may `true` and `false`; times are texts such as `0.4s` or `250ms`, or
+    /// numbers of seconds.
     ///
     /// # Errors
     ///

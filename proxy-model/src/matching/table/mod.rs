@@ -2,15 +2,16 @@
 //!
 //! # How
 //!
-//! Every route is entered once for each of its host patterns (once, if it has none). Sorted by [`Precedence`] and then by
-//! position in the configuration, the entries get ranks: of all entries whose criteria a request satisfies, the one with the
-//! smallest rank wins.
+//! Every route is entered once for each of its host patterns (once, if it has none). Sorted by
+//! [`Precedence`] and then by position in the configuration, the entries get ranks: of all entries whose
+//! criteria a request satisfies, the one with the smallest rank wins.
 //!
-//! Each distinct host pattern has a trie of its own over the segments of the paths, and so have the routes without
-//! hosts. A request's host leads to the few tries whose patterns match. In each, the segments of the path lead to the nodes
-//! where templates end; an optional end makes a template end at several nodes. Since a literal, a parameter and a catch-all
-//! may all match the same segment, the search follows each that exists. It leaves out every subtrie whose best rank is not
-//! better than what has been found, in whichever trie that was.
+//! Each distinct host pattern has a trie of its own over the segments of the paths, and so have the routes
+//! without hosts. A request's host leads to the few tries whose patterns match. In each, the segments of
+//! the path lead to the nodes where templates end; an optional end makes a template end at several nodes.
+//! Since a literal, a parameter and a catch-all may all match the same segment, the search follows each
+//! that exists. It leaves out every subtrie whose best rank is not better than what has been found, in
+//! whichever trie that was.
 //!
 //! Conditions that tries cannot express (constraints, segments of several parts, methods, headers, the
 //! query) are checked only for the entries at those nodes, in the order of their ranks.

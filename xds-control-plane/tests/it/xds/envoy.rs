@@ -110,7 +110,8 @@ async fn what_comes_with_a_refused_cluster_is_served() {
         let refusal = clusters_of(&server).and_then(|of| of.refused).unwrap();
         let said = refusal.message;
         assert!(said.contains("unusable: "), "{way:?}: {said}");
-        // No other service gets its requests, and Envoy has its cluster: a route without its cluster would also return 503.
+        // No other service gets its requests, and Envoy has its cluster: a route without its cluster would
+        // also return 503.
         let answer = who_answers(listen, "unusable").await.unwrap();
         assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{way:?}");
         for wrong in ["no_cluster", "rds.main.update_rejected"] {
