@@ -108,8 +108,8 @@ pub struct FailedGroup {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DiscoveredService {
-    /// Its name, unique in the result and compared exactly. The last known good form of the service is kept
-    /// under this name.
+    /// The service's name, unique in the result and compared exactly. The last known good form of the
+    /// service is kept under this name.
     pub name: Arc<str>,
     /// The part of the source that it was listed in, if the source can list parts separately: an application, a
     /// datacenter, a namespace.

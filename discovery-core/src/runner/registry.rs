@@ -75,7 +75,7 @@ impl Good {
         before: Option<&Self>,
     ) -> Self {
         let now = Moment::now();
-        // Those that could not be looked at are as old as they were.
+        // Unread destinations keep their age.
         let before_now = before.filter(|_| !service.unread.is_empty());
         Self {
             fragment: Arc::clone(fragment),
@@ -127,7 +127,7 @@ impl Registry {
         problems: &mut Problems,
     ) -> Vec<DiscoveredService> {
         if !self.keep_order {
-            // Stable: of two services with one name the first in the answer stays the first.
+            // Stable: of two services with one name the first in the result stays the first.
             services.sort_by(|a, b| a.name.cmp(&b.name));
         }
         let mut seen = HashSet::with_capacity(services.len());

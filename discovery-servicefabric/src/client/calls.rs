@@ -163,7 +163,7 @@ impl ClusterCalls for Client {
     }
 
     async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError> {
-        // It asks, in spite of its method: what is asked for does not fit into a URL.
+        // A read, in spite of its method: its query does not fit into a URL.
         let call = Call::post("6.0", Safety::Reads, ClusterHealthChunk::QUERY)
             .at("/$/GetClusterHealthChunk");
         let chunk: ClusterHealthChunk = self.shared.read(&call, self.deadline()).await?;

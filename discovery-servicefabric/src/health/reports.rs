@@ -123,7 +123,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 age: None,
             })
         }
-        // Somebody else's trouble, and nothing of the service serves that could be called old.
+        // Another service's problem, and no data of this service serves that could be called old.
         ServiceOutcome::Quarantined {
             last_good_age: None,
             ..

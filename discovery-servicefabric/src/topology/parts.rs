@@ -193,7 +193,7 @@ impl Topology {
         match asked.await {
             Ok(mut resolved) => {
                 if resolved.names_none(&part.replicas) {
-                    // Nothing is better than an instance that is about to close but a partition that nobody serves.
+                    // An instance that is about to close is better than a partition without any.
                     let message = format!(
                         "it names none of the replicas of the partition {} that are ready",
                         information.id

@@ -245,7 +245,7 @@ fn finished(
         unsettled = why.map(|why| settling::counted(why, read, false));
     }
     let baseline = probe.and_then(|probe| probe.baseline(&service.name));
-    // Between whole rounds nobody looks; what was seen before this reading still counts.
+    // Between complete rounds there is no probe; the earlier result still counts.
     let kept = read.and_then(|read| read.baseline.clone());
     let description = service.described(labels, parts.partitions);
     Read {

@@ -103,7 +103,8 @@ async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_th
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(running);
 
-        // Another process. Meanwhile a partition has moved and another one, of which nothing can be read, is gone or not.
+        // Another process. Meanwhile a partition has moved, and another unreadable one may have been
+        // removed.
         let moved = divided(&["p1", "p2", "p3"]);
         moved.edit(|contents| {
             contents.instances("p1", &[(2, "https://moved:1")]);
@@ -125,7 +126,7 @@ async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_th
         let reports = discoverer.health_reports(&report);
         assert_eq!(reports[0].information.health_state, HealthState::Warning);
 
-        // They stay, and say how old they are; once the partition is read it is the cluster that says what there is.
+        // They stay, and report their age; once the partition is read the cluster's data counts.
         tokio::time::sleep(Duration::from_secs(600)).await;
         let problems = running.provider.state().problems.to_string();
         assert!(problems.contains("minutes ago"), "{problems}");
@@ -220,7 +221,7 @@ async fn slow_partitions_at_the_start_cost_the_others_one_wait() {
         begun.elapsed()
     );
     let running = Running::start(&discoverer);
-    // Those that answer are found although others hang, and those that hang are asked ever more seldom.
+    // Working ones are found although others hang, and hanging ones are polled less and less often.
     tokio::time::sleep(Duration::from_secs(1200)).await;
     let found = db(&running);
     let read = found.values().filter(|addresses| !addresses.is_empty());
