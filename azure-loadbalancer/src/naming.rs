@@ -17,10 +17,10 @@ const LONGEST_GROUP: usize = 90;
 /// The most characters of a name that is cut; the rest is for suffixes that other providers write.
 const LONGEST_CUT: usize = 75;
 
-/// How many characters a prefix has with a real UID.
+/// The number of characters of a prefix made from a real UID.
 const PREFIX_LENGTH: usize = 32;
 
-/// What a load balancer's name ends with if it is internal.
+/// The suffix of the name of an internal load balancer.
 pub const INTERNAL_SUFFIX: &str = "-internal";
 
 /// The UID of a service that has none: the same for the same key in the same cluster, and in the form of a UUID.
@@ -57,14 +57,15 @@ pub fn owner_of(name: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// Whether a text is what [`prefix`] makes of a UUID, so that hardly anybody else would have written it.
+/// Returns true if a text looks like the [`prefix`] of a UUID, so that hardly anything but this crate has
+/// written it.
 pub fn is_prefix_of_uuid(text: &str) -> bool {
     text.len() == PREFIX_LENGTH
         && text.starts_with(['a', 'A'])
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether a UID is a UUID, or there is none.
+/// Checks that a UID is a UUID or empty.
 pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
     if uid.is_empty() || is_prefix_of_uuid(&prefix(uid)) {
         return Ok(());
@@ -74,7 +75,7 @@ pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
     ))
 }
 
-/// Whether a load balancer is internal.
+/// Returns true if the name is that of an internal load balancer.
 pub fn is_internal(load_balancer: &str) -> bool {
     load_balancer
         .len()
@@ -183,7 +184,7 @@ pub fn deny_rule(family: Family) -> String {
     format!("{AGGREGATED}deny-all_{}", family.as_str())
 }
 
-/// Whether the cluster's name can begin the names of load balancers.
+/// Checks that the names of load balancers can begin with the cluster's name.
 pub(crate) fn check_cluster_name(name: &str) -> Result<(), String> {
     let longest = LONGEST_NAME - INTERNAL_SUFFIX.len();
     if name.len() > longest {
@@ -209,7 +210,8 @@ pub(crate) fn check_cluster_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text can be the name of a resource of the network provider: what has another form could lead elsewhere within an id.
+/// Checks that a text is a valid name of a resource of the network provider. An invalid one could lead
+/// elsewhere within an id.
 pub(crate) fn check_resource_name(name: &str) -> Result<(), String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let fits = name.len() <= LONGEST_NAME
@@ -223,7 +225,7 @@ pub(crate) fn check_resource_name(name: &str) -> Result<(), String> {
     })
 }
 
-/// Whether a text can be the name of a resource group.
+/// Checks that a text is a valid name of a resource group.
 pub(crate) fn check_resource_group(name: &str) -> Result<(), String> {
     let fits = (1..=LONGEST_GROUP).contains(&name.chars().count())
         && !name.ends_with('.')

@@ -27,11 +27,11 @@ pub struct LoadBalancerProvider {
     known: Mutex<BTreeMap<ServiceKey, Service>>,
 }
 
-/// Why a service does not have its load balancer.
+/// The reason why a service does not have its load balancer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// What is there cannot be read.
+    /// The current resources cannot be read.
     #[error(transparent)]
     Reconcile(#[from] ReconcileError),
     /// The service asks for what it cannot have, or a write for it came to nothing.
@@ -39,7 +39,7 @@ pub enum ProviderError {
     Service {
         /// The service.
         service: ServiceKey,
-        /// Why.
+        /// The reason.
         source: Box<ServiceError>,
     },
 }
@@ -58,18 +58,23 @@ impl LoadBalancerProvider {
         }
     }
 
-    /// What carries out the plans.
+    /// Returns the executor that carries out the plans.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Where a service is reached; nothing if it has no load balancer. Nothing is created, changed or deleted.
+    /// Returns the addresses of a service, or `None` if it has no load balancer. Writes nothing.
     ///
-    /// A service of which only a part is left, a public address for example, has a status without addresses: it is not gone yet.
+    /// If only a part of a service's resources is left, for example a public address, the list is empty: the
+    /// service is not gone yet.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read.
+    /// [`ProviderError::Reconcile`] if the current resources cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn get(&self, service: &Service) -> Result<Option<Vec<Ingress>>, ProviderError> {
         let (plan, _) = self
             .executor
@@ -179,7 +184,7 @@ impl LoadBalancerProvider {
     }
 }
 
-/// How a service fares, or why it does not.
+/// Returns the outcome of a service, or its error.
 fn of(report: &Reconciled, service: &Service) -> Result<ServiceOutcome, ProviderError> {
     match report.error_of(&service.key) {
         Some(source) => Err(ProviderError::Service {

@@ -10,29 +10,29 @@ use crate::plan::{
 };
 use crate::service::{Service, ServiceKey};
 
-/// What is asked for a service.
+/// The call of a cloud provider for a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Where it is reached. Nothing is written.
+    /// Returns the addresses of the service. Writes nothing.
     Get,
-    /// It is made reachable.
+    /// Makes the service reachable.
     Ensure,
     /// The same: what is there does not matter.
     Update,
-    /// What it has is removed.
+    /// Removes the resources of the service.
     EnsureDeleted,
 }
 
 /// One of the steps of which a call is made. What is there is read again before each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// What the service has on the load balancer of the kind that it does not ask for is removed.
+    /// Removes the parts of the service from the load balancer of the other kind (internal or external).
     FlippedLoadBalancer,
-    /// Its public address is made, and those that it does not need are deleted.
+    /// Creates the public address of the service, and deletes the ones that it no longer needs.
     PublicIp,
-    /// Its frontend, rules and probes are made or removed.
+    /// Creates or removes the frontend, rules and probes of the service.
     LoadBalancer,
-    /// Its security rules are.
+    /// Creates or removes the security rules of the service.
     SecurityGroup,
 }
 
@@ -67,7 +67,7 @@ impl Call {
         }
     }
 
-    /// Whether the service is to have anything after the call.
+    /// Returns true if the service keeps resources after the call.
     pub fn wants(self) -> bool {
         !matches!(self, Self::EnsureDeleted)
     }

@@ -156,7 +156,7 @@ pub fn read_value<T: DeserializeOwned>(value: &Value) -> Result<T, Misread> {
     })
 }
 
-/// What the parser expected, in the words of the document rather than in those of the program.
+/// Rewords the parser's expectation in the terms of the document instead of those of the program.
 fn worded(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();

@@ -23,13 +23,13 @@ pub(crate) struct Instance {
     server: AbortHandle,
 }
 
-/// What a replica says about itself.
+/// The identity and state of a replica.
 #[derive(Debug)]
 pub(crate) struct About {
     pub(crate) service: String,
     pub(crate) version: String,
     pub(crate) node: Arc<str>,
-    /// Whether its probes are answered with 503. It serves requests all the same.
+    /// True if probes get 503. The replica still serves requests.
     pub(crate) is_ill: AtomicBool,
 }
 

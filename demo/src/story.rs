@@ -1,4 +1,4 @@
-//! What happens to the demo's cluster over a minute, again and again.
+//! The events in the demo's cluster over a minute, repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use servicefabric_emulator::hosting::{PackageKey, Span};
 
 use crate::workload::Instances;
 
-/// How long one telling of the story takes at normal speed.
+/// The duration of one run of the story at normal speed.
 pub(crate) const LENGTH: Duration = Duration::from_secs(66);
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// When, from the beginning of the story.
+    /// The time since the beginning of the story.
     pub(crate) at: Duration,
-    /// What, for the person at the terminal.
+    /// The description for the person at the terminal.
     pub(crate) says: &'static str,
     act: Act,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Something happens to the cluster.
+    /// An operation on the cluster.
     Cluster(fn(&mut Cluster) -> Result<(), FabricError>),
     /// An instance of the service falls ill, or is well again.
     Ill(&'static str, bool),
 }
 
-/// Everything that happens, in order.
+/// The steps, in order.
 pub(crate) const STEPS: [Step; 10] = [
     step(8, "scale-out: Catalog gets a third instance", |cluster| {
         set_instances(cluster, "fabric:/Shop/Catalog", 3)
@@ -122,7 +122,7 @@ impl Step {
     }
 }
 
-/// Whether every partition has the replicas that it should have, and they can be reached.
+/// Returns true if every partition has its target number of replicas, and they are reachable.
 pub(crate) fn is_settled(cluster: &Cluster) -> bool {
     let page = PageRequest::default();
     let applications = cluster.applications(None, &page);

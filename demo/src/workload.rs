@@ -1,4 +1,4 @@
-//! What runs inside of the cluster's replicas: real HTTP services in this process.
+//! The workload of the cluster's replicas: real HTTP services in this process.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Code of others, kept from taking us down: panics become values, and calls end in time.
+//! Containment of foreign code: panics become values, and calls end in time.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Why code of others gave no result.
+/// The reason why foreign code gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// It panicked, with this message.
+    /// A panic with this message.
     Panicked(String),
-    /// It did not end within this time, and was dropped.
+    /// A time-out: the call did not end within this time and was dropped.
     TimedOut(Duration),
     /// An earlier call, which cannot be dropped, has still not ended, so this one was not made.
     Stuck,
@@ -32,7 +32,8 @@ pub(crate) struct Blocking {
 }
 
 impl Blocking {
-    /// Runs `work` on a thread where that is allowed, for so long at most. `None`: the runtime is shutting down.
+    /// Runs `work` on a thread that may block, for at most `limit`. Returns `None` if the runtime is
+    /// shutting down.
     pub(crate) async fn run<T: Send + 'static>(
         &mut self,
         limit: Duration,
@@ -74,7 +75,7 @@ pub(crate) async fn contained<F: Future>(future: F) -> Result<F::Output, Broken>
     .await
 }
 
-/// Runs a future to its end or its panic, for so long at most.
+/// Runs a future to its end or its panic, for at most `limit`.
 pub(crate) async fn contained_for<F: Future>(
     limit: Duration,
     future: F,

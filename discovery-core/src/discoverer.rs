@@ -69,7 +69,7 @@ pub trait Discoverer: Send + Sync {
     /// have different names.
     fn name(&self) -> &str;
 
-    /// Everything that the source offers at the moment.
+    /// Returns all services that the source offers now.
     ///
     /// It runs on the caller's runtime, so it waits with `.await` and never blocks the thread.
     ///
@@ -86,7 +86,7 @@ pub trait Discoverer: Send + Sync {
     /// than one call at a time.
     async fn discover(&self) -> Result<Discovery, DiscoverError>;
 
-    /// Returns when the source believes that [`discover`](Self::discover) would now answer differently.
+    /// Returns when the source expects that [`discover`](Self::discover) would now return something else.
     ///
     /// The default never returns: the source is then asked on its interval only. Triggers that come close together are
     /// folded into one round, so an implementation may return as often as it likes.

@@ -1,4 +1,4 @@
-//! What a discoverer answers.
+//! The result of a discoverer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ pub type Labels = IndexMap<String, String>;
 /// Destinations by id.
 pub type Destinations = IndexMap<DestinationId, DestinationConfig>;
 
-/// Everything that a source offers at one moment.
+/// The services that a source offers at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Discovery {
     /// The services, each under a name of its own.
     pub services: Vec<DiscoveredService>,
-    /// What is wrong with the answer as a whole, not with one service.
+    /// Problems of the result as a whole, not of one service.
     pub problems: Problems,
     /// Groups whose services could not be listed.
     pub failed_groups: Vec<FailedGroup>,
@@ -78,11 +78,11 @@ impl Discovery {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Outdated {
-    /// When the source gave it.
+    /// The time at which the source returned it.
     pub since: Moment,
-    /// What kind of failure keeps it from being read.
+    /// The kind of failure that prevents reading it now.
     pub kind: DiscoverErrorKind,
-    /// Why it could not be read, with all causes.
+    /// The error that prevents reading it now, with all causes.
     pub error: String,
 }
 
@@ -98,7 +98,7 @@ impl FromIterator<DiscoveredService> for Discovery {
 pub struct FailedGroup {
     /// Name of the group.
     pub group: Arc<str>,
-    /// Why.
+    /// The reason.
     pub problem: Problem,
 }
 
@@ -111,15 +111,15 @@ pub struct DiscoveredService {
     /// The part of the source that it was listed in, if the source can list parts separately: an application, a
     /// datacenter, a namespace.
     pub group: Option<Arc<str>>,
-    /// What it is.
+    /// The content of the service.
     pub content: ServiceContent,
-    /// What the source itself finds wrong with it, with pointers that mean something to the service's owner. An error
-    /// quarantines the service.
+    /// Problems that the source itself finds with the service. Their pointers must be meaningful to the
+    /// service's owner. An error quarantines the service.
     pub problems: Problems,
     /// The labels that the source made [`ServiceContent::Config`] of, and the way to make it again; see
     /// [`with_rebuild`](Self::with_rebuild).
     pub rebuild: Option<Rebuild>,
-    /// What the ids of destinations begin with that the source could not look at; see
+    /// Prefixes of the ids of destinations that the source could not read; see
     /// [`with_unread`](Self::with_unread).
     pub unread: Vec<Arc<str>>,
 }
@@ -155,7 +155,7 @@ impl fmt::Debug for Rebuild {
     }
 }
 
-/// What a [`DiscoveredService`] is.
+/// The content of a [`DiscoveredService`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServiceContent {
@@ -176,7 +176,7 @@ pub enum ServiceContent {
 pub struct LabelledService {
     /// The service's labels.
     pub labels: Labels,
-    /// Where the service can be reached.
+    /// The destinations at which the service can be reached.
     pub destinations: Destinations,
 }
 

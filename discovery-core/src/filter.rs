@@ -7,7 +7,8 @@ use proxy_model::{ClusterId, Problem, Problems, RouteId, Severity, pointer_to};
 
 use crate::contain::{Broken, contained_call};
 
-/// Edits clusters and routes before they are checked: adds defaults of the house, repairs what a source gets wrong.
+/// Edits clusters and routes before they are checked: adds an organisation's defaults, corrects known
+/// faults of a source.
 ///
 /// Filters run in the order in which they were added, over all clusters first and then over all routes, in the order
 /// of the configuration. They are synchronous on purpose, so that the same input always gives the same configuration:
@@ -98,7 +99,7 @@ impl<F: ConfigFilter + ?Sized> ConfigFilter for Arc<F> {
     }
 }
 
-/// Where an item comes from that a [`ConfigFilter`] is given.
+/// The origin of an item that is given to a [`ConfigFilter`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FilterContext<'a> {

@@ -76,12 +76,12 @@ pub trait ConfigProvider: Send + Sync {
         let _ = (cluster, seen);
     }
 
-    /// Whether the proxy is not ready before this provider had a configuration.
+    /// Returns true if the proxy is not ready before this provider has had a configuration.
     fn is_required(&self) -> bool {
         true
     }
 
-    /// What happens when a part of the configuration is bad.
+    /// The handling of bad parts of the configuration.
     fn strictness(&self) -> Strictness {
         Strictness::Isolated
     }
@@ -109,7 +109,7 @@ impl<P: ConfigProvider + ?Sized> ConfigProvider for Arc<P> {
     }
 }
 
-/// What happens when a part of a provider's configuration is bad.
+/// The handling of bad parts of a provider's configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strictness {
@@ -117,12 +117,12 @@ pub enum Strictness {
     /// others as they are: for input from many owners.
     #[default]
     Isolated,
-    /// Nothing of it is used, and the last configuration without an error serves: for a file that a person wrote, who
-    /// should see the typo.
+    /// Rejects the configuration as a whole: the last one without an error continues to serve. For a file
+    /// that a person wrote, who should see the typo.
     AllOrNothing,
 }
 
-/// What a [`ConfigProvider`] has to say.
+/// The published state of a [`ConfigProvider`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProviderState {
@@ -130,17 +130,17 @@ pub struct ProviderState {
     pub config: Option<Arc<ProxyConfig>>,
     /// Identifies the configuration by its content.
     pub revision: Option<Revision>,
-    /// What the provider finds wrong.
+    /// Problems that the provider reports.
     pub problems: Problems,
     /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them: `/ReverseProxy`. Problems that are
     /// found elsewhere in the configuration are placed below it. Default: empty.
     pub section: Arc<str>,
-    /// How the provider is doing.
+    /// The status of the provider.
     pub status: ProviderStatus,
 }
 
 impl ProviderState {
-    /// Nothing yet.
+    /// Creates a state without a configuration.
     pub fn waiting() -> Self {
         Self {
             config: None,
@@ -151,7 +151,7 @@ impl ProviderState {
         }
     }
 
-    /// This configuration, as of now.
+    /// Creates a state with this configuration, as of now.
     pub fn serving(config: impl Into<Arc<ProxyConfig>>) -> Self {
         let mut state = Self::waiting();
         state.serve(config.into());

@@ -37,7 +37,8 @@ use proxy_model::config::ProxyConfig;
 /// ```
 #[async_trait]
 pub trait ConfigValidator: Send + Sync {
-    /// What is wrong with the candidate. Pointers begin at the candidate's root: `/Routes/r1`, `/Clusters/c1`.
+    /// Returns the problems of the candidate. Pointers begin at the candidate's root: `/Routes/r1`,
+    /// `/Clusters/c1`.
     ///
     /// An error refuses what its pointer names. For a [service](Scope::Service) that is always the whole service. In
     /// the [merged](Scope::Merged) configuration it is the route or the cluster named, if it came from a source whose
@@ -60,11 +61,11 @@ impl<V: ConfigValidator + ?Sized> ConfigValidator for Arc<V> {
     }
 }
 
-/// What a [`ConfigValidator`] is asked about.
+/// A configuration to validate.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Candidate<'a> {
-    /// Whose configuration it is.
+    /// The owner of the configuration.
     pub scope: Scope<'a>,
     /// The configuration.
     pub config: &'a ProxyConfig,
@@ -88,7 +89,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Whose configuration a [`Candidate`] is.
+/// The owner of a [`Candidate`]'s configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope<'a> {

@@ -1,4 +1,4 @@
-//! What discovery asks of a cluster.
+//! The calls that discovery makes to a cluster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub trait ClusterCalls: Send + Sync {
     /// The replicas of a partition, in every status.
     async fn replicas(&self, partition_id: &str) -> Result<Vec<Replica>, CallError>;
 
-    /// What the naming service says about a partition. `previous` is the version of the last answer: it asks for a newer
-    /// one, since the gateway may answer from a cache otherwise.
+    /// Resolves a partition with the naming service. `previous` is the version of the last result: it
+    /// requests a newer one, since the gateway may answer from a cache otherwise.
     async fn resolve(
         &self,
         service_id: &str,
@@ -65,7 +65,7 @@ pub trait ClusterCalls: Send + Sync {
     /// All properties of a name, with their values.
     async fn properties(&self, name_id: &str) -> Result<Vec<Property>, CallError>;
 
-    /// Which replicas there are, of the whole cluster, in one answer: a cheap way to notice that nothing changed.
+    /// Lists the ids of all replicas of the cluster in one call, as a cheap check for changes.
     async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError>;
 
     /// Reports the health of something. `immediate`: at once instead of with the gateway's next batch.
@@ -145,7 +145,7 @@ impl<C: ClusterCalls + ?Sized> ClusterCalls for Arc<C> {
     }
 }
 
-/// Which replicas a service has.
+/// The replicas of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceReplicas {
@@ -169,7 +169,7 @@ impl ServiceReplicas {
     }
 }
 
-/// What a health report is about.
+/// The entity that a health report is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HealthEntity {
@@ -217,14 +217,14 @@ pub enum HealthEntity {
         partition_id: String,
         /// Its id.
         replica_id: i64,
-        /// Whether the service keeps state: the gateway wants to be told.
+        /// The kind of the service, stateless or stateful, which the gateway requires.
         kind: ServiceKind,
     },
 }
 
-/// Why a call was not answered.
+/// The error of a failed call.
 ///
-/// The message names the call (`GET /Applications`), and carries no credential.
+/// The message names the call (`GET /Applications`), and contains no credential.
 #[derive(Debug, thiserror::Error)]
 #[error("{call}: {message}")]
 pub struct CallError {
@@ -237,11 +237,11 @@ pub struct CallError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of error it is.
+/// The kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallErrorKind {
-    /// What was asked for does not exist (any more), and the gateway says so in its own words.
+    /// The requested entity does not exist, or no longer does, according to an error body of the gateway.
     Gone,
     /// The gateway could not be reached, or answered no HTTP.
     Unreachable,
@@ -311,7 +311,7 @@ impl CallError {
         self
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     pub fn kind(&self) -> CallErrorKind {
         self.kind
     }
@@ -331,17 +331,17 @@ impl CallError {
         self.code.as_deref()
     }
 
-    /// When the gateway wants to be asked again.
+    /// The time to wait before a retry, if the gateway named one.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Whether what was asked for does not exist (any more).
+    /// Returns true if the requested entity does not exist, or no longer does.
     pub fn is_gone(&self) -> bool {
         self.kind == CallErrorKind::Gone
     }
 
-    /// Whether the same call may work in a moment.
+    /// Returns true if a retry of the same call may succeed soon.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind,

@@ -23,7 +23,8 @@ const MOST: usize = 21_000;
 /// Services in an application.
 const EACH: usize = 100;
 
-/// So many services with one partition, three instances and one route each, in applications of a hundred.
+/// A cluster of services with one partition, three instances and one route each, in applications of a
+/// hundred services.
 fn cluster() -> FakeCluster {
     let cluster = FakeCluster::new();
     cluster.edit(|contents| {

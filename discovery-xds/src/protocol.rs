@@ -16,14 +16,14 @@ use xds_types::ResourceType;
 /// The code of refusals: `INVALID_ARGUMENT`.
 const INVALID_ARGUMENT: i32 = 3;
 
-/// What is sent.
+/// A request of either variant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Request {
     Full(DiscoveryRequest),
     Delta(DeltaDiscoveryRequest),
 }
 
-/// What came.
+/// A response of either variant.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) type_url: String,
@@ -70,13 +70,13 @@ impl From<DeltaDiscoveryResponse> for Answer {
     }
 }
 
-/// What a stream knows of one type.
+/// The state of one type on a stream.
 #[derive(Debug, Default)]
 struct Subscribed {
     /// The version that was accepted last, on this stream.
     version: String,
     nonce: String,
-    /// Those that were asked for.
+    /// The names that were requested.
     names: BTreeSet<String>,
 }
 

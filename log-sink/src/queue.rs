@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-/// Something for the writer to do.
+/// A unit of work for the writer.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) lines: VecDeque<Box<[u8]>>,

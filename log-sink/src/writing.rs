@@ -24,8 +24,8 @@ pub enum Event<'a> {
     Failed(&'a io::Error),
     /// Writing goes on after a failure.
     Recovered,
-    /// This number of lines was dropped because they came faster than they could be written, or lost because writing failed.
-    /// Reported once a second at most, and while writing works.
+    /// The number of lines that were dropped because they came faster than they could be written, or lost
+    /// because writing failed. Reported at most once a second, and while writing works.
     Dropped(u64),
     /// A file was opened again under its name.
     Reopened,

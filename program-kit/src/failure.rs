@@ -13,7 +13,7 @@ const FAILED: u8 = 1;
 /// The exit code for a command line that makes no sense.
 const USAGE: u8 = 2;
 
-/// Why a program ends with something else than success: a sentence for the person who called it, and an exit code.
+/// The failure of a program: a sentence for the caller, and an exit code.
 #[derive(Debug)]
 pub struct Failure {
     message: Option<String>,

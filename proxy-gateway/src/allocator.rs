@@ -25,7 +25,8 @@ mod tests {
         thread::park_timeout(Duration::from_millis(millis));
     }
 
-    /// What clients take that do not read: buffers of 64 KiB, others of all sizes beside them, and few that stay.
+    /// Allocates like clients that do not read: buffers of 64 KiB, others of all sizes beside them, and few
+    /// that stay.
     fn wave(kept: &mut Vec<Vec<u8>>, peak: &AtomicU64) {
         let mut held = Vec::new();
         for _ in 0..300 {

@@ -10,8 +10,8 @@ use rustls::crypto::CryptoProvider;
 
 use crate::settings::{Listener, Tls};
 
-/// How often certificate files are looked at. Renewed certificates come weeks before the old ones end, so there is no
-/// hurry.
+/// The interval at which certificate files are checked. Renewed certificates arrive weeks before the old ones
+/// expire, so there is no hurry.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The certificates of one listener, and the files that they come from.
@@ -130,7 +130,8 @@ fn read(
         .collect()
 }
 
-/// What the files hold, to notice a change by; `None`: one cannot be read at the moment.
+/// Returns the contents of the files, for detecting changes. `None` for a file that cannot be read at the
+/// moment.
 fn contents(tls: &Tls) -> Vec<Option<Vec<u8>>> {
     let pairs = tls.certificates.iter();
     let files = pairs.flat_map(|pair| [&pair.certificate_file, &pair.key_file]);

@@ -50,7 +50,7 @@ fn perhaps_discovered(mut problem: Problem) -> Problem {
     problem
 }
 
-/// What this program's proxy knows.
+/// Returns the compile options of this program's proxy.
 pub(crate) fn compile_options() -> CompileOptions {
     Proxy::builder().compile_options()
 }

@@ -29,13 +29,13 @@ use crate::starting;
 /// The longest time that the end of the program waits for the access log.
 const LAST_FLUSH: Duration = Duration::from_secs(2);
 
-/// Everything that runs.
+/// The running parts of the program.
 pub(crate) struct Gateway {
     proxy: Proxy,
     merged: Arc<Merged>,
     server: Serving,
     admin: Option<AdminPage>,
-    /// What a successor gets.
+    /// The sockets for a successor.
     offered: Option<ListeningSockets>,
     readiness_delay: Duration,
     drain_timeout: Duration,
@@ -48,7 +48,7 @@ pub(crate) struct Gateway {
 struct AdminPage {
     address: SocketAddr,
     admin: Admin,
-    /// Where nothing is answered yet.
+    /// The listening socket, until the page is served.
     socket: Option<TcpListener>,
     serving: Option<AbortHandle>,
 }
@@ -194,7 +194,7 @@ impl Gateway {
         }
     }
 
-    /// What a successor is to get, if there may be one.
+    /// Takes the sockets for a successor, if there may be one.
     pub(crate) fn take_offered(&mut self) -> Option<ListeningSockets> {
         self.offered.take()
     }
@@ -212,7 +212,7 @@ impl Gateway {
         });
     }
 
-    /// Where the proxy listens, in the order of the settings.
+    /// Returns the addresses on which the proxy listens, in the order of the settings.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         match &self.server {
             Serving::Bound(_, addresses) => addresses,
@@ -221,7 +221,7 @@ impl Gateway {
         }
     }
 
-    /// Where the admin page is.
+    /// Returns the address of the admin page.
     pub(crate) fn admin(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(|page| page.address)
     }
@@ -347,7 +347,7 @@ fn open(
     Ok(opened.with_rules(listener.rules))
 }
 
-/// What the admin page listens with.
+/// The listening socket of the admin page.
 struct AdminSocket {
     address: SocketAddr,
     socket: std::net::TcpListener,
@@ -392,7 +392,7 @@ fn admin_cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(format!("the admin page cannot listen on {address}: {hint}"))
 }
 
-/// What a successor gets: the server's sockets and that of the admin page.
+/// Returns the sockets for a successor: those of the server and that of the admin page.
 fn offered(
     sockets: io::Result<ListeningSockets>,
     admin: Option<&AdminSocket>,

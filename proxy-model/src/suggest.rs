@@ -49,7 +49,7 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// The beginning of a text that somebody else wrote, for a message or a log: one line, without control characters.
+/// The beginning of an untrusted text, for a message or a log: one line, without control characters.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 120;
     let mut out = String::new();

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc;
 
 use crate::disk::{Bytes, Room};
 use crate::say;
@@ -13,7 +14,7 @@ use crate::steps::{Outcome, Steps};
 use crate::test::Tests;
 use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
-use crate::{bench, checks, examples, external_types, packaging, peers, test};
+use crate::{bench, checks, examples, external_types, packaging, peers, site, test};
 
 /// Upper limits of the target directory with peers: with the settings of `.ci/run`, and with those
 /// of `Cargo.toml`.
@@ -23,6 +24,7 @@ const MOST: Bytes = Bytes::megabytes(9_000);
 /// The programs that checks use.
 const TOOLS: &[&str] = &[
     "typos",
+    site::TOOL,
     "cargo-hack",
     "cargo-deny",
     "kubectl",
@@ -32,6 +34,9 @@ const TOOLS: &[&str] = &[
 
 /// The name of the step for optimised builds.
 const RELEASE_BUILDS: &str = "release builds";
+
+/// The name of the step that compiles what two steps after `test` run.
+const SMALL_BUILDS: &str = "small builds";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -80,6 +85,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     steps.run("doc", checks::documentation);
     steps.wait_for("tools");
     steps.run("spelling", || checks::spelling(&workspace, required));
+    steps.run("site", || site::step(&workspace, required));
     if !options.quick {
         steps.run("external types", || external_types::step(&workspace));
         steps.run("dependencies", || {
@@ -108,14 +114,29 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         });
     }
     steps.wait_for("peers");
-    steps.run("test", || test::run_tests(&workspace, Tests::All, required));
+    // Cargo compiles one thing at a time: the small programs have their turn when the tests have been compiled.
+    let (tests, tests_run) = mpsc::channel::<()>();
+    if !options.quick {
+        steps.begin(SMALL_BUILDS, move || {
+            // An error is the same sign: the step has ended, or was not chosen.
+            let _ = tests_run.recv();
+            test::build_small_programs()
+        });
+    }
+    let begun = || drop(tests);
+    steps.run("test", || {
+        test::run_tests(&workspace, Tests::All, required, begun)
+    });
+    steps.wait_for(SMALL_BUILDS);
+    if !options.quick {
+        steps.run("benchmarks", test::run_benchmarks_once);
+        steps.run("lean server", test::run_lean_server);
+    }
     options.done_with(Leftover::Tests, target)?;
     steps.run("doc tests", || {
         test::run_doc_tests(&workspace, Tests::All, required)
     });
     if !options.quick {
-        steps.run("benchmarks", test::run_benchmarks_once);
-        steps.run("lean server", test::run_lean_server);
         steps.run("examples", || {
             examples::run(&workspace, Tests::All, required)
         });

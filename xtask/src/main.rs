@@ -18,6 +18,7 @@ mod packaging;
 mod page;
 mod peers;
 mod process;
+mod site;
 mod steps;
 mod test;
 mod tidy;
@@ -61,6 +62,8 @@ enum Command {
     ExternalTypes(external_types::Options),
     /// Measures which lines of a library its tests reach
     Coverage(coverage::Options),
+    /// Builds the documentation as a site with search, in target/site
+    Site,
     /// Generates the descriptors of Envoy's API that the xDS control plane carries
     Descriptors,
     /// Runs the benchmarks, or compares the gateway with other proxies
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Some(Command::Packaging(options)) => packaging::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
         Some(Command::Coverage(options)) => coverage::run(&options),
+        Some(Command::Site) => site::run(),
         Some(Command::Descriptors) => descriptors::run(),
         Some(Command::Bench(options)) => bench::run(&options),
         None => Arguments::command()

@@ -106,6 +106,24 @@ impl Invocation {
         self
     }
 
+    /// Lowers the priority to the minimum, for a step that runs beside others and must not slow
+    /// them.
+    #[must_use]
+    pub(crate) fn in_background(self) -> Self {
+        // Every POSIX system has `nice`. Elsewhere the step keeps its priority.
+        if cfg!(not(unix)) {
+            return self;
+        }
+        Self {
+            program: "nice".into(),
+            arguments: ["-n".into(), "19".into(), self.program]
+                .into_iter()
+                .chain(self.arguments)
+                .collect(),
+            ..self
+        }
+    }
+
     /// Runs it with an empty stdin, and passes on each line of its output, of both streams.
     pub(crate) fn follow(&self, limit: Duration, line: impl FnMut(&str)) -> io::Result<Ended> {
         let (reader, writer) = io::pipe()?;
@@ -293,6 +311,11 @@ mod tests {
         );
         let elsewhere = Invocation::new("ls").in_directory("a b");
         assert_eq!(elsewhere.to_string(), "cd 'a b' && ls");
+        #[cfg(unix)]
+        assert_eq!(
+            elsewhere.in_background().to_string(),
+            "cd 'a b' && nice -n 19 ls"
+        );
     }
 
     #[cfg(unix)]

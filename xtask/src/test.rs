@@ -11,7 +11,7 @@ use crate::process::Invocation;
 use crate::say;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::Workspace;
-use crate::{examples, peers};
+use crate::{examples, output, peers};
 
 /// The line that `testkit::peers` writes for each test that it skips.
 pub(crate) const PEER_TEST_SKIPPED: &str = "SKIPPED (peer missing)";
@@ -39,7 +39,7 @@ const TOOLS: [&str; 5] = [
 const TESTS_PER_PROCESSOR: usize = 2;
 
 /// Upper limit of the target directory with peers.
-const MOST: Bytes = Bytes::megabytes(6_000);
+const MOST: Bytes = Bytes::megabytes(4_200);
 
 /// The tests that a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,9 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         show(&[workspace.compiling(Tests::OfUsers.command().arg("--no-run"))])
     });
     steps.wait_for("peers");
-    steps.run("test", || run_tests(&workspace, Tests::OfUsers, required));
+    steps.run("test", || {
+        run_tests(&workspace, Tests::OfUsers, required, || {})
+    });
     steps.run("doc tests", || {
         run_doc_tests(&workspace, Tests::OfUsers, required)
     });
@@ -97,18 +99,32 @@ pub(crate) fn build_command() -> Invocation {
     Tests::All.command().arg("--no-run")
 }
 
-/// Runs unit, integration and peer tests.
+/// Runs unit, integration and peer tests. Calls `begun` once, when all is compiled and the first test runs.
 pub(crate) fn run_tests(
     workspace: &Workspace,
     tests: Tests,
     require_peers: bool,
+    begun: impl FnOnce(),
 ) -> crate::Result<Outcome> {
     let mut command = tests.command().arg("--no-fail-fast");
     if let (Runner::Nextest, Ok(processors)) = (Runner::choose(), available_parallelism()) {
         let threads = processors.get() * TESTS_PER_PROCESSOR;
         command = command.arg(format!("--test-threads={threads}"));
     }
-    counting_skips(command, workspace, require_peers)
+    let mut begun = Some(begun);
+    counting_skips(command, workspace, require_peers, |line| {
+        if runs_tests(line)
+            && let Some(begun) = begun.take()
+        {
+            begun();
+        }
+    })
+}
+
+/// Returns true for a line that both runners print after compiling the tests, before running them.
+fn runs_tests(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("Starting ") || line.starts_with("Running ")
 }
 
 /// Runs the doc tests, which only cargo's own runner supports.
@@ -118,20 +134,34 @@ pub(crate) fn run_doc_tests(
     require_peers: bool,
 ) -> crate::Result<Outcome> {
     let command = Invocation::cargo("test --doc --no-fail-fast").args(tests.packages());
-    counting_skips(command, workspace, require_peers)
+    counting_skips(command, workspace, require_peers, |_| {})
+}
+
+/// Compiles the programs of the steps `benchmarks` and `lean server` at the lowest priority, while
+/// the tests run: most of those wait for the network or a timer.
+pub(crate) fn build_small_programs() -> crate::Result<Outcome> {
+    let compile = |command: Invocation| command.arg("--no-run").in_background();
+    show(&[compile(benchmarks()), compile(lean_server())])
 }
 
 /// Runs each benchmark once, to check that it works.
 pub(crate) fn run_benchmarks_once() -> crate::Result<Outcome> {
-    let command = Invocation::cargo("test --no-fail-fast --bench *");
-    show(&[command.args(["--all-features"])])
+    show(&[benchmarks()])
+}
+
+fn benchmarks() -> Invocation {
+    Invocation::cargo("test --no-fail-fast --bench * --all-features")
 }
 
 /// Tests the server without HTTP/2 and TLS, since the workspace's own build always has them.
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
-    show(&[Invocation::cargo(
-        "test --package proxy-runtime --no-default-features --features server --test it server::",
-    )])
+    show(&[lean_server().arg("server::")])
+}
+
+fn lean_server() -> Invocation {
+    Invocation::cargo(
+        "test --package proxy-runtime --no-default-features --features server --test it",
+    )
 }
 
 /// The test runner.
@@ -175,11 +205,13 @@ impl Tests {
     }
 }
 
-/// Runs tests, and counts those that were skipped because of a missing peer.
+/// Runs tests, and counts those that were skipped because of a missing peer. Shows each line of
+/// their output, and passes it on.
 fn counting_skips(
     command: Invocation,
     workspace: &Workspace,
     require_peers: bool,
+    mut line: impl FnMut(&str),
 ) -> crate::Result<Outcome> {
     let mut command = with_peers(workspace.compiling(command), workspace, require_peers);
     let variable = |name| std::env::var(name).ok();
@@ -188,7 +220,11 @@ fn counting_skips(
     }
     say!("{command}");
     let skips = SkipFile::empty(workspace.target_directory())?;
-    let ended = command.clone().env(SKIPS, &skips.0).show(LIMIT)?;
+    let running = command.clone().env(SKIPS, &skips.0);
+    let ended = running.follow(LIMIT, |text| {
+        output::line(text);
+        line(text);
+    })?;
     let left_out = skips.lines()?;
     for line in &left_out {
         say!("{line}");
@@ -246,6 +282,21 @@ pub(crate) fn with_peers(command: Invocation, workspace: &Workspace, required: b
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_test_of_both_runners_is_noticed() {
+        for (line, expected) in [
+            ("    Starting 4038 tests across 31 binaries", true),
+            (
+                "     Running unittests src/lib.rs (target/debug/deps/a-1)",
+                true,
+            ),
+            ("   Compiling proxy-model v0.1.0", false),
+            ("        PASS [   0.010s] a tests::running", false),
+        ] {
+            assert_eq!(runs_tests(line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn property_tests_are_the_same_in_every_run_of_ci_and_others_in_each_elsewhere() {

@@ -1,4 +1,4 @@
-//! Who may connect.
+//! Access: the clients that may connect to a service.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use super::{AnnotationError, keys, text};
 use crate::config::{Config, Edition};
 use crate::service::Service;
 
-/// Who may connect.
+/// The clients that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Networks and service tags, in the groups that one security rule may have; each group is sorted as texts.
     pub sources: Vec<Vec<String>>,
-    /// Whether the service's rules may be those of other services as well.
+    /// True if the service's rules may be shared with other services.
     pub shared: bool,
-    /// Whether everybody else is refused before other rules of the security group are looked at.
+    /// True if all other clients are denied before other rules of the security group apply.
     pub deny_others: bool,
 }
 
-/// Who connects from outside of the virtual network.
+/// The service tag of clients outside the virtual network.
 const INTERNET: &str = "Internet";
 
 /// The service tags of 2018; regions of storage and of databases besides.

@@ -1,4 +1,4 @@
-//! What is wrong with an annotation.
+//! The error of an annotation.
 
 /// An annotation, or a field of the specification, cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,9 +6,9 @@
 pub struct AnnotationError {
     /// The key of the annotation, or the path of the field.
     pub key: String,
-    /// What it says.
+    /// The value of the annotation.
     pub value: String,
-    /// Why that cannot be used, and what can.
+    /// The reason why the value is invalid, and the valid values.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a service asks for, all together.
+//! The combined request of a service.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -8,14 +8,14 @@ use crate::config::{Config, Edition};
 use crate::naming;
 use crate::service::Service;
 
-/// What a service asks for.
+/// The combined request of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// Whether it is reachable from the virtual network only.
+    /// True if the service is reachable from the virtual network only.
     pub internal: bool,
     /// The subnet that an internal service names.
     pub subnet: Option<String>,
-    /// Which load balancers may be chosen.
+    /// The load balancers to choose from.
     pub mode: Mode,
     /// The resource group of the public address.
     pub resource_group: String,
@@ -25,31 +25,31 @@ pub struct Intent {
     pub public_ip_name: Option<String>,
     /// The label in the DNS; `Some` of an empty text takes the label away.
     pub dns_label: Option<String>,
-    /// Whether a client stays with a node.
+    /// True if a client stays with a node.
     pub client_affinity: bool,
-    /// Whether nodes see the frontend's address as destination.
+    /// True if nodes see the frontend's address as destination.
     pub floating_ip: bool,
     /// Minutes of silence after which a TCP connection is forgotten.
     pub idle_timeout: Option<u32>,
-    /// Whether both ends of a forgotten TCP connection are told; `None`: that is not touched.
+    /// True if an idle timeout sends a TCP reset to both ends. `None` leaves the setting as it is.
     pub tcp_reset: Option<bool>,
-    /// What is reachable.
+    /// The ports.
     pub ports: Vec<PortIntent>,
-    /// Who may connect.
+    /// The clients that may connect.
     pub access: Access,
-    /// What is odd about the annotations.
+    /// Warnings about the annotations.
     pub warnings: Vec<String>,
 }
 
-/// Which load balancers may be chosen.
+/// The load balancers to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// That of the primary set of machines.
+    /// The load balancer of the primary set of machines.
     #[default]
     Primary,
-    /// That of any set.
+    /// The load balancer of any set.
     Auto,
-    /// Those of these sets, sorted and in lower case.
+    /// The load balancers of these sets, sorted and in lower case.
     Sets(Vec<String>),
 }
 

@@ -1,6 +1,6 @@
 //! The keys of annotations.
 
-/// What all keys begin with.
+/// The prefix of all keys.
 pub const PREFIX: &str = "service.beta.kubernetes.io/";
 
 macro_rules! keys {
@@ -14,7 +14,8 @@ keys! {
     INTERNAL = "azure-load-balancer-internal";
     /// The subnet of an internal frontend.
     INTERNAL_SUBNET = "azure-load-balancer-internal-subnet";
-    /// Which availability sets' load balancers may be chosen: `__auto__` for all, or names with commas between them.
+    /// The availability sets whose load balancers may be chosen: `__auto__` for all, or names separated by
+    /// commas.
     MODE = "azure-load-balancer-mode";
     /// The label of the public address in the DNS.
     DNS_LABEL = "azure-dns-label-name";
@@ -40,7 +41,7 @@ keys! {
     DISABLE_TCP_RESET = "azure-load-balancer-disable-tcp-reset";
     /// `true`: nodes see their own address as destination, at the node port.
     DISABLE_FLOATING_IP = "azure-disable-load-balancer-floating-ip";
-    /// What probes ask: `tcp`, `http` or `https`.
+    /// The protocol of probes: `tcp`, `http` or `https`.
     PROBE_PROTOCOL = "azure-load-balancer-health-probe-protocol";
     /// The path that probes ask for.
     PROBE_REQUEST_PATH = "azure-load-balancer-health-probe-request-path";
@@ -59,7 +60,7 @@ pub fn of_port(port: u16, what: &str) -> String {
 pub const PORT_NO_RULE: &str = "no_lb_rule";
 /// `true`: the port's rule has no probe.
 pub const PORT_NO_PROBE: &str = "no_probe_rule";
-/// What the port's probe asks.
+/// The protocol of the port's probe.
 pub const PORT_PROBE_PROTOCOL: &str = "health-probe_protocol";
 /// The path that the port's probe asks for.
 pub const PORT_PROBE_REQUEST_PATH: &str = "health-probe_request-path";
@@ -70,7 +71,7 @@ pub const PORT_PROBE_COUNT: &str = "health-probe_num-of-probe";
 /// The port that is asked: a number, or the number or name of a port of the service.
 pub const PORT_PROBE_PORT: &str = "health-probe_port";
 
-/// What was read in 2018, and is still.
+/// The annotations of the provider of 2018, which are still in use.
 pub(super) const OF_NOTE: &[&str] = &[
     INTERNAL,
     INTERNAL_SUBNET,
@@ -82,7 +83,7 @@ pub(super) const OF_NOTE: &[&str] = &[
     TCP_IDLE_TIMEOUT,
 ];
 
-/// What came later.
+/// The annotations that were added later.
 pub(super) const OF_CURRENT: &[&str] = &[
     ALLOWED_IP_RANGES,
     DENY_ALL_EXCEPT_RANGES,
@@ -96,7 +97,8 @@ pub(super) const OF_CURRENT: &[&str] = &[
     PROBE_COUNT,
 ];
 
-/// What decides on the address of a service and cannot be had: a service that asks for it would get another address.
+/// The annotations that determine the address of a service and are not supported. Ignoring one would give the
+/// service another address.
 pub(super) const OF_OTHER_ADDRESSES: [&str; 4] = [
     "service.beta.kubernetes.io/azure-load-balancer-ipv6",
     "service.beta.kubernetes.io/azure-pip-name-ipv6",
@@ -104,7 +106,7 @@ pub(super) const OF_OTHER_ADDRESSES: [&str; 4] = [
     "service.beta.kubernetes.io/azure-pip-ip-tags",
 ];
 
-/// What is `true` or `false`.
+/// The annotations whose value is `true` or `false`.
 pub(super) const FLAGS: &[&str] = &[
     INTERNAL,
     SHARED_RULE,
@@ -113,7 +115,7 @@ pub(super) const FLAGS: &[&str] = &[
     DISABLE_FLOATING_IP,
 ];
 
-/// What came later for single ports.
+/// The annotations for single ports that were added later.
 pub(super) const OF_PORTS: [&str; 7] = [
     PORT_NO_RULE,
     PORT_NO_PROBE,

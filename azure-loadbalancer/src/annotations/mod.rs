@@ -1,4 +1,4 @@
-//! What services ask for in their annotations, read once and typed.
+//! The annotations of services: parsed once, and typed.
 
 mod access;
 mod error;
@@ -15,7 +15,8 @@ pub use self::ports::{PortIntent, Protocol};
 pub use self::probes::ProbeIntent;
 use crate::service::Service;
 
-/// Whether a service is to be reachable from the virtual network only: exactly `true` is internal.
+/// Returns true if a service is to be reachable from the virtual network only: if its annotation is exactly
+/// `true`.
 pub fn is_internal(service: &Service) -> bool {
     text::is_true(service, keys::INTERNAL)
 }

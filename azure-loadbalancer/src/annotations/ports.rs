@@ -10,7 +10,7 @@ use crate::service::{Service, ServicePort};
 /// The last port that a rule of Azure's load balancers may have.
 const LAST_PORT: u16 = 65_534;
 
-/// What is reachable.
+/// The request for one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortIntent {
     /// The protocol.
@@ -19,9 +19,9 @@ pub struct PortIntent {
     pub port: u16,
     /// The port of the nodes that packets are sent to.
     pub backend_port: u16,
-    /// Whether there is a rule at all.
+    /// True if the port gets a load balancing rule.
     pub has_rule: bool,
-    /// How the health of nodes is known.
+    /// The health probe.
     pub probe: Option<ProbeIntent>,
 }
 
@@ -35,7 +35,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As it is written in names.
+    /// Returns the protocol as written in names.
     pub fn in_names(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",

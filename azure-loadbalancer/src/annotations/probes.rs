@@ -1,16 +1,16 @@
-//! How the health of nodes is known.
+//! The health probes that a service requests.
 
 use super::{AnnotationError, Protocol, keys, text};
 use crate::config::{Config, Edition};
 use crate::resources::ProbeProtocol;
 use crate::service::{Service, ServicePort};
 
-/// How the health of nodes is known for a port.
+/// The health probe of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeIntent {
-    /// What the name of the probe ends with: a protocol and a port.
+    /// The suffix of the probe's name: a protocol and a port.
     pub named_after: (Protocol, u16),
-    /// What is asked.
+    /// The protocol of the probe.
     pub protocol: ProbeProtocol,
     /// The port of the nodes.
     pub port: u16,
@@ -28,7 +28,7 @@ const COUNT: u32 = 2;
 /// Interval times count must stay below this many seconds, which is Azure's own limit.
 const LONGEST_VERDICT: u32 = 120;
 
-/// Where kube-proxy tells whether a node has an instance.
+/// The path at which kube-proxy reports if a node has an instance.
 const LOCAL_PATH: &str = "/healthz";
 
 pub(super) fn read(

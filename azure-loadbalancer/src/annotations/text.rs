@@ -17,7 +17,7 @@ pub(super) fn filled<'a>(service: &'a Service, key: &str) -> Option<&'a str> {
         .filter(|value| !value.is_empty())
 }
 
-/// Whether the value is exactly `true`.
+/// Returns true if the value is exactly `true`.
 pub(super) fn is_true(service: &Service, key: &str) -> bool {
     raw(service, key) == Some("true")
 }

@@ -1,4 +1,4 @@
-//! How a client comes about.
+//! The builder of a client.
 
 use std::sync::Arc;
 
@@ -43,13 +43,13 @@ impl ArmClientBuilder {
         }
     }
 
-    /// Whom to ask. Default: [`PUBLIC_CLOUD`].
+    /// Sets the URL of the resource manager. Default: [`PUBLIC_CLOUD`].
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
         self.endpoint = address.into();
         self
     }
 
-    /// Where tokens come from. Default: requests have none, which only an emulator accepts.
+    /// Sets the source of tokens. Default: none, which only an emulator accepts.
     pub fn tokens(mut self, source: impl TokenSource + 'static) -> Self {
         self.tokens = Some(Arc::new(source));
         self
@@ -102,7 +102,7 @@ impl ArmClientBuilder {
     }
 }
 
-/// Whether an address is of this machine.
+/// Returns true if the URL leads to this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),

@@ -13,16 +13,16 @@ use super::call_log::{CallClass, CallRecord};
 use super::client::{ArmClient, Inner};
 use super::error::{ArmError, ArmErrorKind};
 
-/// What must be true of a resource that is written.
+/// The precondition of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Precondition<'a> {
-    /// Nothing.
+    /// No precondition.
     #[default]
     None,
-    /// It has this etag (`If-Match`).
+    /// The resource has this etag (`If-Match`).
     Matches(&'a str),
-    /// It is not there yet (`If-None-Match: *`).
+    /// The resource does not exist yet (`If-None-Match: *`).
     IsNew,
 }
 
@@ -31,13 +31,13 @@ pub(super) struct Call<'a> {
     pub(super) method: Method,
     pub(super) class: CallClass,
     pub(super) url: Url,
-    /// What errors call it.
+    /// The name of the call in errors.
     pub(super) name: String,
     pub(super) body: Bytes,
     pub(super) precondition: Precondition<'a>,
 }
 
-/// For how long nothing is said while there is no answer.
+/// The time without a response after which the wait is logged.
 const SILENCE: Duration = Duration::from_secs(5);
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");

@@ -6,10 +6,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-/// So many calls are remembered; counters count on.
+/// The maximum number of remembered calls. Counters are not limited.
 const REMEMBERED: usize = 256;
 
-/// Why a call is made.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallClass {
@@ -29,17 +29,17 @@ pub struct CallRecord {
     pub method: String,
     /// The path without host and query.
     pub path: String,
-    /// Why it was made.
+    /// The purpose.
     pub class: CallClass,
     /// The status of the answer; nothing if there was none.
     pub status: Option<u16>,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
     /// The id that the resource manager gave the request.
     pub request_id: Option<String>,
 }
 
-/// How many calls were made since a client was built.
+/// The numbers of calls since a client was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CallCounts {
@@ -56,7 +56,7 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// What was counted since `earlier`.
+    /// Returns the calls counted since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

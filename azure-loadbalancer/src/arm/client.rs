@@ -55,7 +55,7 @@ impl ArmClient {
         }
     }
 
-    /// How many calls were made, by this client and its clones.
+    /// Returns the numbers of calls of this client and its clones.
     pub fn counts(&self) -> CallCounts {
         self.inner.log.counts()
     }
@@ -65,7 +65,7 @@ impl ArmClient {
         self.inner.log.last()
     }
 
-    /// What was chosen for this client.
+    /// Returns the options of the client.
     pub fn options(&self) -> &ArmOptions {
         &self.inner.options
     }

@@ -1,4 +1,4 @@
-//! Why a call came to nothing.
+//! The error of a call.
 
 use std::error::Error;
 use std::fmt;
@@ -28,13 +28,13 @@ struct Inner {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What kind of [`ArmError`] it is.
+/// The kind of an [`ArmError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArmErrorKind {
-    /// There is no token.
+    /// No token is available.
     Token,
-    /// Nobody answers, or the connection ended before the answer.
+    /// The resource manager is unreachable, or the connection ended before the response.
     Unreachable,
     /// No answer came in time, or a write took too long.
     TimedOut,
@@ -64,10 +64,10 @@ pub enum ArmErrorKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct ArmErrorDetail {
-    /// What programs read.
+    /// The code, for programs.
     #[serde(default)]
     pub code: String,
-    /// What people read.
+    /// The message, for people.
     #[serde(default)]
     pub message: String,
 }
@@ -88,9 +88,9 @@ struct Envelope {
     error: ErrorBody,
 }
 
-/// How many parts of an error are kept.
+/// The maximum number of details of an error.
 const MOST_DETAILS: usize = 16;
-/// What is kept of texts that somebody else wrote.
+/// The maximum length of texts from a response, in characters.
 const LONGEST_TEXT: usize = 2_000;
 
 impl ArmError {
@@ -172,7 +172,7 @@ impl ArmError {
         };
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ArmErrorKind {
         self.0.kind
     }
@@ -192,7 +192,7 @@ impl ArmError {
         self.0.code.as_deref()
     }
 
-    /// What the resource manager said.
+    /// Returns the resource manager's message.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -202,22 +202,22 @@ impl ArmError {
         &self.0.details
     }
 
-    /// Whether this code is that of the error or of one of its parts.
+    /// Returns true if the error or one of its details has this code.
     pub fn has_code(&self, code: &str) -> bool {
         self.code() == Some(code) || self.details().iter().any(|detail| detail.code == code)
     }
 
-    /// How long the resource manager wants to be left alone.
+    /// Returns the time to wait before a retry, as requested by the resource manager.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// What support asks for: the id that the resource manager gave the request.
+    /// Returns the id that the resource manager gave the request. Support asks for it.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// Whether the same call may succeed later although nobody changes anything.
+    /// Returns true if a retry may succeed without any other change.
     pub fn is_retriable(&self) -> bool {
         match self.0.kind {
             ArmErrorKind::Unreachable
@@ -242,7 +242,7 @@ impl ArmError {
     }
 }
 
-/// Somebody else's text without what a terminal would obey, and not too long.
+/// Replaces control characters in a text from outside, and truncates it.
 fn clean(text: &str) -> String {
     let text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     text.take(LONGEST_TEXT).collect()

@@ -40,14 +40,14 @@ struct StateBody {
     state: Option<String>,
 }
 
-/// Where a write can be followed.
+/// The URL at which the progress of a write can be polled.
 enum Trail {
     Operation(Url),
     Location(Url),
     Resource(Url),
 }
 
-/// How a write is getting on.
+/// The progress of a write.
 enum Progress {
     Over,
     UnderWay,

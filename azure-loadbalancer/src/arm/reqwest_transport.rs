@@ -20,7 +20,7 @@ use rustls::crypto::CryptoProvider;
 #[derive(Clone, Debug)]
 pub struct ReqwestTransport(discovery_http::ReqwestTransport);
 
-/// Why there is no transport.
+/// The error of setting up a transport.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportSetupError {
@@ -29,7 +29,7 @@ pub enum TransportSetupError {
     Authorities {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// rustls or reqwest cannot be set up: the operating system has no certificates, for example.

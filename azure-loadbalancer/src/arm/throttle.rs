@@ -38,7 +38,7 @@ impl Gates {
         }
     }
 
-    /// How long calls of a class have to wait.
+    /// Returns the time that calls of a class have to wait.
     pub(super) fn wait(&self, class: CallClass) -> Duration {
         self.of(class)
             .closed()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which of Azure's clouds. Names are those of Kubernetes' cloud-config file, ignoring case.
+/// One of Azure's clouds. Names are those of Kubernetes' cloud-config file, ignoring case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Cloud {
@@ -28,7 +28,8 @@ impl Cloud {
         }
     }
 
-    /// What tokens for its resource manager are asked for (`get_arm_endpoints` of Microsoft's `azure-mgmt-core`).
+    /// Returns the resource that tokens for its resource manager are requested for (`get_arm_endpoints` of
+    /// Microsoft's `azure-mgmt-core`).
     pub fn token_resource(&self) -> Option<&'static str> {
         match self {
             Self::Public => Some("https://management.azure.com"),
@@ -38,7 +39,7 @@ impl Cloud {
         }
     }
 
-    /// Where applications get tokens.
+    /// Returns the authority at which applications get tokens.
     pub fn authority(&self) -> Option<&'static str> {
         match self {
             Self::Public => Some("https://login.microsoftonline.com"),

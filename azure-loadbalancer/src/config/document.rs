@@ -1,5 +1,5 @@
-//! How a configuration is read: as it comes out of the generators of Kubernetes' cloud-config files, which write `null`, empty texts
-//! and any case.
+//! The JSON form of a configuration. It accepts the output of generators of Kubernetes' cloud-config files,
+//! which write `null`, empty strings and any letter case.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is the same for all services.
+//! The configuration that all services share.
 
 mod cloud;
 mod document;
@@ -23,12 +23,13 @@ pub const MAXIMUM_RULES_IN_2018: usize = 148;
 /// and it refuses more than 299 (<https://github.com/MicrosoftDocs/azure-docs/issues/47423>).
 pub const DEFAULT_MAXIMUM_RULES_OF_INTERFACE: usize = 299;
 
-/// What is the same for all services. Names of fields in JSON are those of Kubernetes' cloud-config file (`azure.json`) where it
-/// has them; other keys of that file are ignored.
+/// The configuration that all services share. JSON field names are those of Kubernetes' cloud-config file
+/// (`azure.json`) where it has them. Other keys of that file are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "document::ConfigDocument")]
 pub struct Config {
-    /// Which of Azure's clouds; default: the public one. Who makes the [`ArmClient`](crate::ArmClient) gives it the addresses.
+    /// The Azure cloud. The creator of the [`ArmClient`](crate::ArmClient) passes its addresses on. Default:
+    /// the public one.
     pub cloud: Cloud,
     /// The subscription that everything is in.
     pub subscription_id: String,
@@ -38,7 +39,8 @@ pub struct Config {
     pub load_balancer_resource_group: Option<String>,
     /// The region of what is created.
     pub location: String,
-    /// Which cluster; load balancers and pools have its name. At most 71 letters, digits, `.`, `_` and `-`.
+    /// The name of the cluster, which load balancers and pools carry. At most 71 letters, digits, `.`, `_`
+    /// and `-`.
     pub cluster_name: String,
     /// The virtual network of internal frontends and of nodes.
     pub vnet_name: String,
@@ -54,7 +56,7 @@ pub struct Config {
     /// The availability set or scale set whose load balancer has the cluster's name. It is also read from
     /// `primaryAvailabilitySetName` or `primaryScaleSetName`, as `vmType` says.
     pub primary_vm_set: String,
-    /// What load balancers and public addresses are created as; default: standard.
+    /// The SKU of created load balancers and public addresses. Default: standard.
     pub load_balancer_sku: LoadBalancerSku,
     /// The class (`spec.loadBalancerClass`) of the services that are served; absent: those without a class. Others are those of
     /// another controller, and are left alone.
@@ -64,44 +66,46 @@ pub struct Config {
     /// The most rules that a node may be behind, of the external and the internal load balancer together; default:
     /// [`DEFAULT_MAXIMUM_RULES_OF_INTERFACE`], also for 0.
     pub maximum_interface_rule_count: usize,
-    /// Whether control-plane nodes take no part with standard load balancers; default: yes.
+    /// True if control-plane nodes are excluded from standard load balancers. Default: true.
     #[serde(rename = "excludeMasterFromStandardLB")]
     pub exclude_master_from_standard_lb: bool,
-    /// Whether members of a standard load balancer may not reach out with its addresses; default: no.
+    /// True if members of a standard load balancer may not use its addresses for outbound connections.
+    /// Default: false.
     #[serde(rename = "disableOutboundSNAT")]
     pub disable_outbound_snat: bool,
-    /// How nodes are members of pools; default: by address.
+    /// The kind of pool membership of nodes. Default: by address.
     pub backend_pool_type: PoolMembership,
-    /// For how long a node that is not ready stays a member of pools that are made of addresses; default: 60 s.
+    /// The time for which a node that is not ready stays a member of a pool of addresses. Default: 60 s.
     #[serde(rename = "notReadyGraceSeconds", serialize_with = "seconds::serialize")]
     pub not_ready_grace: Duration,
-    /// For how long a pool keeps its members while no node takes part: none is known, or none is ready. Absent: until a node takes
-    /// part again, since who sees nobody any more has more often lost its own view than all of its machines. Zero: not at all.
-    /// [`crate::plan()`] has no clock: with it there is only zero and for ever. A node that is told to take no part leaves anyway.
+    /// The time for which a pool keeps its members while no node takes part, because none is known or ready.
+    /// Absent: until a node takes part again, since a controller that sees no node has more often lost its
+    /// own view than all its machines. Zero: not at all. [`crate::plan()`] has no clock and treats other
+    /// times like absent. Nodes that are explicitly excluded leave at once.
     #[serde(
         rename = "emptyGraceSeconds",
         serialize_with = "seconds::serialize_option"
     )]
     pub empty_grace: Option<Duration>,
-    /// Which semantics annotations and rules have; default: those of today.
+    /// The semantics of annotations and rules. Default: the current ones.
     pub edition: Edition,
-    /// What is done first when a service changes between internal and external; default: make before break.
+    /// The order of steps when a service changes between internal and external. Default: make before break.
     pub flip_order: FlipOrder,
-    /// What is done with resources of services that are not there any more; default: they are removed. The program removes them
-    /// only if the configuration says so in words, or its caller.
+    /// The policy for resources of services that no longer exist. Default: remove. The program removes them
+    /// only if the configuration, or its caller, says so explicitly.
     pub orphans: OrphanPolicy,
-    /// What is done with a public address that a service has left for another one, or for none, if others may know it: it has a
-    /// label in the DNS, or the address itself was handed out. Default: it is deleted. The program keeps it unless the configuration
-    /// says otherwise in words, or its caller.
+    /// The policy for a public address that a service has left for another one, or for none, if it may be
+    /// known outside: it has a DNS label, or was published. Default: delete. The program keeps it unless the
+    /// configuration, or its caller, says otherwise explicitly.
     pub left_addresses: LeftAddresses,
-    /// Whether no other cluster writes rules into the same network security group; default: others may.
+    /// True if no other cluster writes rules into the same network security group. Default: false.
     ///
     /// If it is alone, a rule with a name of this crate's, or a destination of it, that belongs to no service is removed whoever
     /// wrote it. If not, only what leads to addresses that are known to be this cluster's is.
     pub exclusive_security_group: bool,
 }
 
-/// What load balancers are created as.
+/// The SKU of created load balancers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadBalancerSku {
@@ -112,7 +116,7 @@ pub enum LoadBalancerSku {
     Standard,
 }
 
-/// How nodes are members of pools.
+/// The kind of pool membership of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum PoolMembership {
     /// By address: the pool lists them. Machines and network interfaces are neither read nor written. Standard sku only.
@@ -128,7 +132,7 @@ pub enum PoolMembership {
     NetworkInterface,
 }
 
-/// Which semantics annotations and rules have.
+/// The semantics of annotations and rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Edition {
@@ -141,7 +145,7 @@ pub enum Edition {
     Current,
 }
 
-/// What is done first when a service changes between internal and external.
+/// The order of steps when a service changes between internal and external.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FlipOrder {
@@ -153,25 +157,25 @@ pub enum FlipOrder {
     BreakFirst,
 }
 
-/// What is done with resources of services that are not there any more.
+/// The policy for resources of services that no longer exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OrphanPolicy {
-    /// They are removed.
+    /// Orphans are removed.
     #[default]
     Remove,
-    /// They are reported and stay.
+    /// Orphans are reported and kept.
     Report,
 }
 
-/// What is done with a public address that a service has left and that others may know.
+/// The policy for a public address that a service has left and that may be known outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LeftAddresses {
-    /// It is deleted.
+    /// The address is deleted.
     #[default]
     Delete,
-    /// It stays, with a warning.
+    /// The address is kept, with a warning.
     Keep,
 }
 
@@ -221,7 +225,7 @@ impl Config {
         }
     }
 
-    /// Whether load balancers are standard ones.
+    /// Returns true if load balancers are of SKU Standard.
     pub fn is_standard(&self) -> bool {
         self.load_balancer_sku == LoadBalancerSku::Standard
     }
@@ -259,7 +263,7 @@ impl Config {
         own.unwrap_or(&self.resource_group)
     }
 
-    /// Whether a service is of the class that is served. One that is not belongs to another controller.
+    /// Returns true if the service is of the class that is served. Any other belongs to another controller.
     pub fn serves(&self, service: &Service) -> bool {
         service.load_balancer_class == self.load_balancer_class
     }
@@ -315,7 +319,7 @@ impl Config {
 pub struct ConfigError {
     /// The field, as it is written in JSON.
     pub field: &'static str,
-    /// Why not, and what it should be.
+    /// The reason why the value is invalid, and the valid values.
     pub why: String,
 }
 

@@ -1,10 +1,10 @@
-//! What a configuration must not be.
+//! The validation of a configuration.
 
 use super::{Config, ConfigError, LoadBalancerSku, PoolMembership};
 use crate::naming;
 
 impl Config {
-    /// Whether the configuration can be used at all.
+    /// Checks that the configuration can be used.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use url::{Host, Url};
 use crate::node::Node;
 use crate::sources::{Source, SourceError};
 
-/// For how long a cluster without destinations is not believed.
+/// The time for which a cluster without destinations is ignored.
 const EMPTY_GRACE: Duration = Duration::from_secs(60);
 
 /// Nodes that are the destinations of one cluster of a live configuration.
@@ -36,7 +36,7 @@ pub struct ClusterNodes {
     empty_grace: Duration,
     /// Since when there is no destination, while that is not believed.
     empty_since: Option<Instant>,
-    /// What was returned last.
+    /// The nodes that were returned last.
     last: Option<Vec<Node>>,
 }
 
@@ -60,8 +60,8 @@ impl ClusterNodes {
         Some(nodes_of(cluster, found))
     }
 
-    /// For how long the cluster must have had no destination before there are no nodes. Default: 60 s, as long as a node of
-    /// Kubernetes that is not ready stays a member.
+    /// Sets the time that the cluster must have had no destination before the nodes are empty. Default: 60 s,
+    /// as long as a Kubernetes node that is not ready stays a member.
     #[must_use]
     pub fn empty_grace(mut self, grace: Duration) -> Self {
         self.empty_grace = grace;

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::answer::Reply;
 use super::refusal::Refusal;
 
-/// What is handed out when any token will do.
+/// The token that is issued if any token is accepted.
 const ANY: &str = "emulated-token";
-/// How long a token is good for, in seconds.
+/// The lifetime of a token, in seconds.
 const LIFETIME: u32 = 3_600;
 
 /// Answers a request for a token; nothing if it is none.

@@ -8,7 +8,7 @@ use super::refusal::Refusal;
 
 pub(super) type Object = Map<String, Value>;
 
-/// What a resource may be called: letters, digits and `_.-`, at most 80 of them.
+/// The maximum length of a resource name, which has letters, digits and `_.-`.
 const LONGEST_NAME: usize = 80;
 
 /// A body as an object.
@@ -42,7 +42,7 @@ pub(super) fn id_of(reference: &Value) -> Option<&str> {
     reference["id"].as_str()
 }
 
-/// What an id is compared by.
+/// Returns the form in which ids are compared.
 pub(super) fn key(id: &str) -> String {
     id.trim_end_matches('/').to_ascii_lowercase()
 }
@@ -108,7 +108,7 @@ pub(super) fn drop_nulls(object: &mut Object) {
     object.retain(|_, value| !value.is_null());
 }
 
-/// Whether a name is one that Azure takes.
+/// Checks that Azure accepts a name.
 pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let is_valid = (1..=LONGEST_NAME).contains(&name.len())

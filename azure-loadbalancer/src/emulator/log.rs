@@ -1,14 +1,14 @@
-//! What was asked.
+//! The log of requests.
 
 use std::collections::VecDeque;
 
 use http::{Method, StatusCode};
 use serde::Serialize;
 
-/// So many requests are remembered; counters count on.
+/// The maximum number of remembered requests. Counters are not limited.
 const REMEMBERED: usize = 10_000;
 
-/// Why a request is made.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -37,11 +37,11 @@ impl RequestClass {
 /// A request that came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoggedRequest {
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Its path and query.
+    /// The path and query.
     pub target: String,
-    /// Why it was made.
+    /// The purpose.
     pub class: RequestClass,
     /// The status of the answer; nothing if that was lost.
     pub status: Option<u16>,
@@ -49,7 +49,7 @@ pub struct LoggedRequest {
     pub code: Option<String>,
 }
 
-/// How many requests there were of each class.
+/// The numbers of requests of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestCounts {
     /// Reads of resources.

@@ -27,15 +27,15 @@ pub struct Machine {
     pub(super) random: fastrand::Rng,
 }
 
-/// What a write came to.
+/// The result of a write.
 pub(super) struct Written {
-    /// Whether it is a new resource.
+    /// True if the resource is new.
     pub(super) is_new: bool,
     /// The number of its operation.
     pub(super) operation: u64,
 }
 
-/// What a client demands of the etag that a resource has.
+/// The conditions of a request on the etag of a resource.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conditions {
     pub(super) if_match: Option<String>,
@@ -125,7 +125,7 @@ impl Machine {
         self.log.requests()
     }
 
-    /// How many requests came.
+    /// Returns the numbers of requests.
     pub fn counts(&self) -> RequestCounts {
         self.log.counts()
     }
@@ -273,7 +273,7 @@ impl Machine {
         number
     }
 
-    /// Only one write of a resource at a time.
+    /// Checks that no other write of the resource is in progress.
     pub(super) fn check_idle(&self, key: &str) -> Result<(), Refusal> {
         if !self.operations.is_busy(key) {
             return Ok(());
@@ -312,7 +312,7 @@ impl Conditions {
     }
 }
 
-/// Why a resource cannot be deleted: somebody uses it.
+/// Checks that a resource can be deleted: no other resource uses it.
 fn check_delete(references: &References, resource: &Resource) -> Result<(), Refusal> {
     let id = resource.place.id();
     let key = resource.place.key();

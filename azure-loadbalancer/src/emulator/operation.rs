@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
-/// So many finished operations can be asked for.
+/// The maximum number of finished operations that can be polled.
 const REMEMBERED: usize = 4_096;
 
-/// What a write does when it is over.
+/// The effect of a write when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// What was written is in force.
+    /// The written state takes effect.
     Settle,
     /// The resource goes away.
     Remove,
 }
 
-/// How an operation ends that does not succeed.
+/// The failure of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failing {
     /// `Failed` or `Canceled`.
@@ -28,10 +28,10 @@ pub(super) struct Failing {
 /// A write under way, or one that is over.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
-    /// What is written.
+    /// The key of the resource.
     pub(super) key: String,
     pub(super) effect: Effect,
-    /// When it is over.
+    /// The request count at which the operation completes.
     pub(super) due: u64,
     pub(super) failing: Option<Failing>,
     pub(super) is_over: bool,
@@ -53,7 +53,7 @@ impl Operations {
         self.last
     }
 
-    /// Whether something is being written to a resource.
+    /// Returns true if a write of the resource is in progress.
     pub(super) fn is_busy(&self, key: &str) -> bool {
         self.all.values().any(|one| !one.is_over && one.key == key)
     }
@@ -89,7 +89,7 @@ pub(super) fn id(number: u64) -> String {
 }
 
 impl Operation {
-    /// What `Azure-AsyncOperation` answers.
+    /// Returns the body of the `Azure-AsyncOperation` response.
     pub(super) fn body(&self) -> Value {
         match &self.failing {
             _ if !self.is_over => json!({ "status": "InProgress" }),

@@ -1,4 +1,4 @@
-//! Who refers to whom, across resources.
+//! The references between resources.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::json::{children, id_of, key, name};
 use super::path::Kind;
 use super::store::{Resource, Store};
 
-/// For each thing that is referred to, by key: the ids of those that refer to it.
+/// The ids that refer to each resource or part, by its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct References {
     sources: BTreeMap<String, Vec<String>>,
@@ -32,7 +32,7 @@ impl References {
         found
     }
 
-    /// Those that refer to a thing.
+    /// Returns the ids that refer to a resource or part.
     pub(super) fn to(&self, key: &str) -> &[String] {
         self.sources.get(key).map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! Why the resource manager does not do what it is asked.
+//! The error with which the resource manager rejects a request.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub struct Refusal {
     pub status: StatusCode,
     /// The code of the error: `ResourceNotFound`.
     pub code: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The code and message of a detail, where Azure has one.
     pub detail: Option<(String, String)>,

@@ -24,13 +24,13 @@ use super::refusal::Refusal;
 const MAX_CONNECTIONS: usize = 256;
 /// A load balancer with all the rules it can have is a tenth of this.
 const MAX_BODY: usize = 16 * 1024 * 1024;
-/// How long a client may take for the head of a request; an idle connection is closed after it, too.
+/// The time limit for the head of a request. Idle connections are closed after it, too.
 const HEAD: Duration = Duration::from_secs(60);
-/// How long a client may take for the body of a request.
+/// The time limit for the body of a request.
 const BODY: Duration = Duration::from_secs(30);
-/// How long connections get to end by themselves.
+/// The time that connections get to end by themselves.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long to wait after the system refused to accept.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running server. Dropping it ends it at once.
@@ -59,12 +59,12 @@ impl EmulatorServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What clients take as the address of the resource manager: `http://127.0.0.1:1234`.
+    /// Returns the URL of the emulated resource manager, e.g. `http://127.0.0.1:1234`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,4 +1,4 @@
-//! What exists: resource groups and resources, found ignoring case.
+//! The store of resource groups and resources, which are found ignoring case.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::path::{Kind, Place, collection_id, group_id};
 use super::references::References;
 use super::refusal::Refusal;
 
-/// How far a resource is.
+/// The provisioning state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Succeeded,
@@ -23,7 +23,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// As `provisioningState` says it.
+    /// Returns the text of `provisioningState`.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Succeeded => "Succeeded",
@@ -38,18 +38,19 @@ impl State {
 /// A resource.
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
-    /// Where it is, as it was written first.
+    /// The place, as first written.
     pub(super) place: Place,
-    /// What clients wrote, with defaults and what was allocated; nothing that follows from other resources.
+    /// The body that clients wrote, with defaults and allocated values, but without parts derived from other
+    /// resources.
     pub(super) body: Value,
     /// Changes with every change: the etag.
     pub(super) version: u64,
-    /// How far it is.
+    /// The provisioning state.
     pub(super) state: State,
 }
 
 impl Resource {
-    /// Its etag, weak as Azure's are.
+    /// Returns the etag, which is weak like Azure's.
     pub(super) fn etag(&self) -> String {
         format!("W/\"00000000-0000-4000-8000-{:012x}\"", self.version)
     }
@@ -70,12 +71,12 @@ pub(super) struct Group {
 
 /// Public addresses come from here. They are Azure's, so nobody else has them.
 const FIRST_PUBLIC: u32 = u32::from_be_bytes([20, 0, 0, 1]);
-/// So many, then there are none left.
+/// The number of public addresses that can be allocated.
 const PUBLIC_ADDRESSES: u32 = 1 << 24;
 /// Azure keeps the first four addresses of a subnet, and the last, to itself.
 const RESERVED: usize = 4;
 
-/// Everything that exists.
+/// The resource groups and resources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     groups: BTreeMap<String, Group>,

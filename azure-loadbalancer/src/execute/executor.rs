@@ -41,7 +41,7 @@ pub struct Executor {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReconcileError {
-    /// What is there cannot be read.
+    /// The current resources cannot be read.
     #[error("what is there cannot be read")]
     Read(#[source] ArmError),
 }
@@ -113,11 +113,15 @@ impl Executor {
         &self.config
     }
 
-    /// What would be written, and what was read for it. Nothing is written.
+    /// Plans without writing. Returns the plan, and the snapshot that was read for it.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read.
+    /// [`ReconcileError::Read`] if the current resources cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn plan(
         &self,
         services: &[Service],
@@ -209,7 +213,7 @@ impl Executor {
         Ok((plan, snapshot))
     }
 
-    /// Whoever panicked while it held them has not left half of them.
+    /// Locks the groups. Every change is atomic, so a panic of another thread leaves them consistent.
     fn groups(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.groups.lock()
     }
@@ -232,7 +236,8 @@ impl Executor {
         memory.remember(config, services, nodes, plan, snapshot);
     }
 
-    /// When pools lose the members that they keep although no node takes part, if they do.
+    /// Returns the time at which pools lose the members that they keep although no node takes part. `None` if
+    /// they keep them.
     pub(super) fn pools_kept_until(&self) -> Option<Instant> {
         (*self.kept_since.lock())?.checked_add(self.config.empty_grace?)
     }

@@ -12,13 +12,13 @@ use crate::node::Node;
 use crate::service::Service;
 use crate::sources::{Source, SourceError};
 
-/// How changes are followed.
+/// The options of following changes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// How long to wait for more changes after one. Default: 500 ms.
+    /// The time to wait for more changes after one. Default: 500 ms.
     pub debounce: Duration,
-    /// How long to wait at most while changes keep coming. Default: 5 s.
+    /// The maximum time to wait while changes keep arriving. Default: 5 s.
     pub longest_debounce: Duration,
     /// After which time everything is looked at again although nothing has changed: somebody else may have written. Default: 10 min.
     pub resync: Duration,
@@ -37,7 +37,7 @@ impl Default for FollowOptions {
     }
 }
 
-/// Who is told what came of each reconciliation. A closure is one that is always done.
+/// The observer of reconciliations. A closure is an observer that always succeeds.
 #[async_trait]
 pub trait Observer: Send {
     /// Takes note of what came of a reconciliation. False if that could not be done: everything is looked at again after the next

@@ -10,14 +10,14 @@ use super::write::write;
 use crate::arm::{ArmClient, ArmError, ArmErrorKind};
 use crate::plan::{Action, Operation, Plan};
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug)]
 pub(super) enum Written {
-    /// It is done.
+    /// The write succeeded.
     Done,
-    /// It came to nothing.
+    /// The write failed.
     Failed(Arc<ArmError>),
-    /// It was not begun: what it waits for is not there, or the plan is out of date.
+    /// The write was not started: a prerequisite failed, or the plan is out of date.
     Skipped,
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn run(
         .collect()
 }
 
-/// What waits for a write that will not happen will not happen either.
+/// Marks writes as skipped whose prerequisites failed or were skipped.
 fn skip_dependents(plan: &Plan, results: &mut [Option<Written>]) {
     loop {
         let is_off = |index: usize| {
@@ -126,7 +126,7 @@ const UNDER_WAY: [&str; 5] = [
     "RetryableError",
 ];
 
-/// Whether somebody else has written, or is writing: a new plan may be carried out.
+/// Returns true if another client has written, or is writing. A new plan may then succeed.
 pub(super) fn is_overtaken(error: &ArmError) -> bool {
     match error.kind() {
         ArmErrorKind::PreconditionFailed => true,

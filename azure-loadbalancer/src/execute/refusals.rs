@@ -1,11 +1,13 @@
-//! Whom a refused write is held against.
+//! The attribution of rejected writes to services.
 //!
-//! Load balancers and the security group are written whole, so that one part which the resource manager does not take keeps all
-//! other parts out. The answer does not say reliably which part it was, so the services of a refused write are halved: one half is
-//! set aside, the next plan leaves what it has as it is, and so on until a write is taken or is for one service alone. That takes as
-//! many refusals as the logarithm of the number of services for each that is wrong. The nodes in pools are such parts as well: they
-//! are left out first, so that a node which is refused keeps no service waiting, and are halved then, so that it keeps no other node
-//! out.
+//! Load balancers and the security group are written whole, so one invalid part blocks all others. The
+//! response does not name that part reliably. Therefore the services of a rejected write are halved: one half
+//! is set aside, and the next plan leaves its resources as they are. This repeats until a write succeeds, or
+//! is for a single service. For each invalid service it takes as many rejections as the logarithm of the
+//! number of services.
+//!
+//! The nodes in pools are such parts as well. They are left out first, so that a rejected node delays no
+//! service, and are then halved, so that it excludes no other node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,22 +17,22 @@ use crate::plan::{Action, Operation, Plan, Request};
 use crate::resources::ArmId;
 use crate::service::{Service, ServiceKey};
 
-/// As many services as this are tried one by one when they were refused the last time.
+/// The maximum number of services that are tried one by one after their last rejection.
 const MOST_SUSPECTS: usize = 8;
 
-/// What a write is for, as far as the next plan can leave it alone.
+/// The subject of a write, as far as the next plan can leave it out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Service(ServiceKey),
-    /// What belongs to no service.
+    /// The resources that belong to no service.
     Orphans,
     /// The entry of a node in pools, by its lower-case name.
     Member(String),
 }
 
-/// Whom refused writes of one reconciliation are held against, and who waits for a turn of its own.
+/// The parts that rejected writes are attributed to, and the groups that wait for their turn.
 pub(super) struct Refusals {
-    /// Their parts stay as they are, and this is why.
+    /// The parts that stay as they are, each with the reason.
     held: BTreeMap<Part, Arc<ArmError>>,
     /// Groups that wait for their turn, the next one last.
     aside: Vec<BTreeSet<Part>>,
@@ -38,7 +40,7 @@ pub(super) struct Refusals {
     trying: BTreeSet<Part>,
     /// Writes on which nothing else depends, and which are not tried again.
     passed_over: BTreeSet<(&'static str, ArmId)>,
-    /// How many more times the services of a write are halved.
+    /// The number of further times that the services of a write may be halved.
     splits: u32,
 }
 
@@ -68,7 +70,7 @@ impl Refusals {
         }
     }
 
-    /// What the next plan is about.
+    /// Returns the request of the next plan.
     pub(super) fn request(&self) -> Request {
         let mut request = Request::EVERYTHING;
         for part in self.held.keys().chain(self.aside.iter().flatten()) {
@@ -109,7 +111,7 @@ impl Refusals {
         })
     }
 
-    /// Why what belongs to no service was left as it is.
+    /// Returns the reason why resources of no service were left as they are.
     pub(super) fn held_against_nobody(&self) -> Option<&Arc<ArmError>> {
         self.held.get(&Part::Orphans)
     }
@@ -174,7 +176,7 @@ impl Refusals {
     }
 }
 
-/// Whose parts a write changes, as far as they have not been left alone in it.
+/// Returns the parts that a write changes and that were not left out of it.
 fn parts(request: &Request, plan: &Plan, action: &Action) -> BTreeSet<Part> {
     let of_services = action
         .services
@@ -188,7 +190,8 @@ fn parts(request: &Request, plan: &Plan, action: &Action) -> BTreeSet<Part> {
     of_services.chain(orphans).chain(members).collect()
 }
 
-/// Whether others are kept waiting by one write of this kind: because it is for several, or because theirs wait for it.
+/// Returns true if a write of this kind can block others: because it is for several services, or because
+/// theirs wait for it.
 fn holds_others_up(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -199,7 +202,8 @@ fn holds_others_up(operation: &Operation) -> bool {
     )
 }
 
-/// Whether the same write for fewer services may be taken: not if nobody answers, or the identity has no right to write at all.
+/// Returns true if the same write for fewer services may succeed. It cannot if the resource manager is
+/// unreachable, or if the identity has no right to write.
 fn may_be_of_one(error: &ArmError) -> bool {
     match error.kind() {
         ArmErrorKind::Rejected

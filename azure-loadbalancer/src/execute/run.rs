@@ -25,15 +25,15 @@ pub(super) struct Run<'a> {
     without_members: BTreeSet<ServiceKey>,
 }
 
-/// How a round ended.
+/// The result of a round.
 enum Ended {
-    /// There is nothing to do, or nothing that can be done.
+    /// No work is left, or none that can be done.
     AllDone,
-    /// Something was written; there may be more to do.
+    /// A write succeeded, and more work may be left.
     Wrote,
-    /// Something was refused; the next plan is without whom that is held against.
+    /// A write was rejected. The next plan leaves out the parts that the rejection is attributed to.
     Refused,
-    /// Somebody else has written, or is writing.
+    /// Another client has written, or is writing.
     Overtaken(Arc<ArmError>),
 }
 

@@ -59,7 +59,7 @@ struct Condition {
 }
 
 impl NodeDocument {
-    /// When the node was last seen to change between ready and not ready, as RFC 3339 writes it, if it is not ready now.
+    /// Returns the time of the last change of readiness (RFC 3339), if the node is not ready now.
     ///
     /// A node whose readiness is not told is not ready, since nobody knows when.
     pub fn not_ready_since(&self) -> Option<Option<&str>> {

@@ -11,20 +11,22 @@ pub use self::kubernetes::NodeDocument;
 /// A machine that answers for services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its name, unique within the cluster.
+    /// The name, unique within the cluster.
     pub name: String,
-    /// What is said about it; see [`labels`].
+    /// The labels; see [`labels`].
     pub labels: BTreeMap<String, String>,
     /// `azure:///subscriptions/…`, the id of its machine. Without it the machine is the one with the node's name.
     pub provider_id: Option<String>,
-    /// Where it is reached within the virtual network.
+    /// The addresses within the virtual network.
     pub addresses: Vec<IpAddr>,
-    /// Whether it can answer.
+    /// The readiness.
     pub readiness: Readiness,
-    /// Whether it answers at its own address only. Machines of Kubernetes take packets for the addresses of load balancers as well
-    /// (kube-proxy sees to that), which services get as long as they have floating addresses.
+    /// True if the node accepts packets for its own address only. Kubernetes nodes also accept packets for
+    /// load balancer addresses (through kube-proxy), which services get unless they disable floating
+    /// addresses.
     pub own_address_only: bool,
-    /// Why the rest of it could not be read. Where it is a member it stays one then.
+    /// The reason why the rest of the document could not be read. The node keeps its current memberships
+    /// then.
     pub unreadable: Option<String>,
 }
 
@@ -38,7 +40,7 @@ impl Node {
         }
     }
 
-    /// What is known of a node whose document cannot be read; nothing without a name.
+    /// Creates a node from a document that cannot be read. `None` if it has no name.
     pub(crate) fn of_unreadable(document: &serde_json::Value, why: &str) -> Option<Self> {
         let (metadata, spec) = (&document["metadata"], &document["spec"]);
         let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
@@ -56,7 +58,7 @@ impl Node {
         })
     }
 
-    /// Whether the node runs the control plane of a cluster, by any of the labels that were in use for that.
+    /// Returns true if the node runs the control plane, by any of the labels that have been in use for that.
     pub fn is_control_plane(&self) -> bool {
         self.labels.contains_key(labels::CONTROL_PLANE)
             || self.labels.contains_key(labels::MASTER)
@@ -64,15 +66,15 @@ impl Node {
     }
 }
 
-/// Whether a node can answer.
+/// The readiness of a node.
 ///
 /// The planner has no clock: who reads nodes says for how long one has not been ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
-    /// It can.
+    /// The node is ready.
     #[default]
     Ready,
-    /// It cannot, for so long.
+    /// The node has not been ready for this time.
     NotReady(Duration),
 }
 
@@ -88,6 +90,6 @@ pub mod labels {
     pub const RESOURCE_GROUP: &str = "kubernetes.azure.com/resource-group";
     /// `false`: the node's machine is not one of Azure's.
     pub const MANAGED: &str = "kubernetes.azure.com/managed";
-    /// Whoever has it takes no part.
+    /// The label of nodes that take no part.
     pub const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 }

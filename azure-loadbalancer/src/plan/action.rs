@@ -1,4 +1,4 @@
-//! What is to be written, and why.
+//! The writes of a plan, and their reasons.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,21 +16,22 @@ use crate::service::ServiceKey;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
-    /// What is written where.
+    /// The write.
     pub operation: Operation,
-    /// Why, one sentence each.
+    /// The reasons, one sentence each.
     pub reasons: Vec<String>,
-    /// What becomes different.
+    /// The changed fields.
     pub changes: Vec<FieldChange>,
     /// The services that it is for; empty: for what nobody owns any more.
     pub services: BTreeSet<ServiceKey>,
-    /// Whether it also removes parts that belong to no service.
+    /// True if the write also removes parts that belong to no service.
     pub sweeps: bool,
     /// The entries of the cluster's pool of a load balancer that it also adds, changes or removes: the names of nodes in lower case.
     pub members: BTreeSet<String>,
 }
 
-/// What is written where. Every resource has its id; `if_match` is the etag of what the plan saw, absent for what is created.
+/// A write of a resource. Every resource has its id; `if_match` is the etag that the plan saw, absent for new
+/// resources.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub enum Operation {
@@ -43,7 +44,7 @@ pub enum Operation {
     },
     /// Deletes a public address. One that is gone already counts as deleted.
     DeletePublicIp {
-        /// Which one.
+        /// The id.
         id: ArmId,
         /// The etag that it must still have. Absent where a frontend lets go of it in the same plan, which gives it another one:
         /// then the resource manager's own refusal to delete an address in use protects it.
@@ -58,7 +59,7 @@ pub enum Operation {
     },
     /// Deletes a load balancer that would have no frontend.
     DeleteLoadBalancer {
-        /// Which one.
+        /// The id.
         id: ArmId,
         /// The etag that it must still have, so that a frontend which somebody has added meanwhile is not lost.
         if_match: Option<String>,
@@ -101,7 +102,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What is written to; of an upgrade, the scale set.
+    /// Returns the id of the written resource. For an upgrade, that of the scale set.
     pub fn target(&self) -> Option<&ArmId> {
         match self {
             Self::PutPublicIp { resource, .. } => resource.id.as_ref(),
@@ -146,12 +147,12 @@ impl fmt::Display for Operation {
 /// A field that becomes different.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// Where, such as `loadBalancingRules[a257-TCP-80].idleTimeoutInMinutes`.
+    /// The path of the field, such as `loadBalancingRules[a257-TCP-80].idleTimeoutInMinutes`.
     pub path: String,
-    /// What it was; absent: it was not there.
+    /// The old value. Absent: the field did not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Value>,
-    /// What it becomes; absent: it will not be there.
+    /// The new value. Absent: the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
 }

@@ -37,9 +37,9 @@ struct Step<'d> {
     rank: Rank,
     id: ArmId,
     action: Action,
-    /// Of a load balancer: the public addresses that it refers to now.
+    /// The public addresses that a load balancer refers to now.
     refers: HashSet<&'d ArmId>,
-    /// Of a load balancer: the public addresses that it will refer to.
+    /// The public addresses that a load balancer will refer to.
     will_refer: HashSet<&'d ArmId>,
     /// The load balancers that must be written before, or of a scale set that leaves, after.
     joins: BTreeSet<ArmId>,
@@ -310,7 +310,7 @@ fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
     edges.into_iter().collect()
 }
 
-/// Why the first must have succeeded before the second is begun.
+/// Returns the reason why the first write must succeed before the second begins. `None` if it need not.
 fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
     use Rank::{
         Balancer, DeleteBalancer, DeletePublicIp, GrowingBalancer, Members, PublicIp,

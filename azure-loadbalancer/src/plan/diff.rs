@@ -1,4 +1,4 @@
-//! What becomes different between two documents.
+//! The differences between two documents.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Why a service cannot have what it asks for.
+//! The reasons why a request of a service cannot be met.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::annotations::AnnotationError;
 use crate::resources::ArmId;
 use crate::service::ServiceKey;
 
-/// Why a service cannot have what it asks for. What exists for it stays as it is.
+/// The reason why a request of a service cannot be met. Its existing resources stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -18,7 +18,7 @@ pub enum PlanError {
     /// An annotation, or a field of the specification, cannot be used.
     #[error(transparent)]
     Annotation(#[from] AnnotationError),
-    /// Its document cannot be read.
+    /// The document of the service cannot be read.
     #[error("it cannot be read: {0}; what it has stays as it is")]
     Unreadable(String),
     /// Another service has the same UID, so that their resources would have the same names.
@@ -26,10 +26,10 @@ pub enum PlanError {
     DuplicateUid {
         /// The UID.
         uid: String,
-        /// Who has it, too.
+        /// The other service.
         other: ServiceKey,
     },
-    /// There is no load balancer to choose.
+    /// No load balancer can be chosen.
     #[error("no load balancer can be chosen: {0}")]
     Selection(String),
     /// The load balancer would have too many rules.
@@ -39,11 +39,11 @@ pub enum PlanError {
     RuleLimit {
         /// The load balancer.
         load_balancer: String,
-        /// How many rules it has.
+        /// The current number of rules.
         count: usize,
-        /// How many the service needs besides.
+        /// The number of additional rules that the service needs.
         needed: usize,
-        /// How many it may have.
+        /// The maximum.
         maximum: usize,
     },
     /// The nodes would be behind too many rules.
@@ -53,11 +53,11 @@ pub enum PlanError {
     InterfaceRuleLimit {
         /// The load balancer.
         load_balancer: String,
-        /// How many rules its nodes are behind.
+        /// The number of rules that lead to its nodes.
         count: usize,
-        /// How many the service needs besides.
+        /// The number of additional rules that the service needs.
         needed: usize,
-        /// How many there may be.
+        /// The maximum.
         maximum: usize,
     },
     /// The load balancer would have too many frontends.
@@ -67,7 +67,7 @@ pub enum PlanError {
     FrontendLimit {
         /// The load balancer.
         load_balancer: String,
-        /// How many it may have.
+        /// The maximum.
         maximum: usize,
     },
     /// All priorities of the security group are in use.
@@ -83,27 +83,27 @@ pub enum PlanError {
     SecurityGroupLimit {
         /// The security group.
         security_group: String,
-        /// What there would be too many of.
+        /// The kind of parts that would exceed the limit.
         what: &'static str,
-        /// How many there would be.
+        /// The number of parts.
         count: usize,
-        /// How many there may be.
+        /// The maximum.
         maximum: usize,
     },
-    /// The security group is not there.
+    /// The security group does not exist.
     #[error("security group {0} does not exist; create it, it is never created here")]
     SecurityGroupNotFound(ArmId),
-    /// Somebody else has the port of the same frontend, or of the same pool.
+    /// The port of the frontend, or of the pool, is taken.
     #[error("{protocol} port {port} is taken by {by}")]
     PortConflict {
         /// The protocol.
         protocol: String,
         /// The port.
         port: u16,
-        /// Who has it.
+        /// The owner of the port.
         by: String,
     },
-    /// The subnet is not there.
+    /// The subnet does not exist.
     #[error("subnet {subnet:?} is not in virtual network {virtual_network:?}")]
     SubnetNotFound {
         /// The subnet.
@@ -122,37 +122,37 @@ pub enum PlanError {
     OtherRegion {
         /// The name of the public address.
         address: String,
-        /// Where it is.
+        /// The region of the address.
         region: String,
-        /// Where it would have to be.
+        /// The required region.
         wanted: String,
     },
-    /// The address that is asked for is not in the subnet.
+    /// The requested address is not in the subnet.
     #[error("address {address} is outside of subnet {subnet:?} ({ranges})")]
     AddressOutsideSubnet {
         /// The address.
         address: IpAddr,
         /// The subnet.
         subnet: String,
-        /// Its ranges.
+        /// The ranges of the subnet.
         ranges: String,
     },
-    /// No public address is the one that is asked for.
+    /// No public address has the requested address.
     #[error(
         "no public address in resource group {resource_group:?} is {address}; create it, or leave loadBalancerIP out"
     )]
     AddressNotFound {
         /// The address.
         address: IpAddr,
-        /// Where it was looked for.
+        /// The resource group that was searched.
         resource_group: String,
     },
-    /// Somebody else has the address.
+    /// The address is taken.
     #[error("address {address} is taken by {by}")]
     AddressTaken {
         /// The address, or the name of the public address.
         address: String,
-        /// Who has it.
+        /// The owner of the address.
         by: String,
     },
     /// A frontend of this cluster has the public address that was not there when load balancers were read.
@@ -172,10 +172,10 @@ pub enum PlanError {
     FrontendShared {
         /// The frontend.
         frontend: String,
-        /// Who shares it.
+        /// The other service.
         by: ServiceKey,
     },
-    /// No public address has the name that is asked for.
+    /// No public address has the requested name.
     #[error(
         "no public address in resource group {resource_group:?} is called {name:?}; create it, correct the name, or leave {key} out",
         key = crate::annotations::keys::PUBLIC_IP_NAME
@@ -183,30 +183,30 @@ pub enum PlanError {
     PublicIpNotFound {
         /// The name.
         name: String,
-        /// Where it was looked for.
+        /// The resource group that was searched.
         resource_group: String,
     },
-    /// A load balancer or public address has another sku than the configuration says.
+    /// The SKU of a load balancer or public address differs from the configured one.
     #[error(
         "{resource} has sku {found}, and {wanted} is needed; Azure does not mix them{}",
         if *wanted == "Standard" { "; `plan --migrate-to-standard` shows the way" } else { "" }
     )]
     SkuMismatch {
-        /// What has it.
+        /// The resource.
         resource: String,
         /// The sku that it has.
         found: String,
         /// The sku that is needed.
         wanted: &'static str,
     },
-    /// The name in the DNS belongs to somebody else.
+    /// The DNS label is taken.
     #[error("DNS label {label:?} of public address {public_ip} belongs to {by}")]
     DnsLabelTaken {
         /// The label.
         label: String,
         /// The public address.
         public_ip: String,
-        /// Who has it.
+        /// The owner of the label.
         by: String,
     },
     /// The address of the frontend is needed and not known.

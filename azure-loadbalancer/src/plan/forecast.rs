@@ -24,7 +24,8 @@ pub struct Forecast {
     pub end: Plan,
 }
 
-/// What will be written so that `services` are reachable on `nodes`, given that `current` is there, in at most `rounds` rounds.
+/// Plans all writes that make `services` reachable on `nodes`, starting from `current`, in at most `rounds`
+/// rounds.
 pub fn forecast(
     config: &Config,
     services: &[Service],
@@ -83,7 +84,8 @@ impl Forecast {
         stages.flat_map(|(number, stage)| stage.actions.iter().map(move |action| (number, action)))
     }
 
-    /// Which write of [`Self::actions`] must have succeeded before which other of its stage is begun.
+    /// Returns the order of writes: of two [`Self::actions`] in the same stage, which must succeed before the
+    /// other begins.
     pub fn edges(&self) -> Vec<Edge> {
         let mut edges = Vec::new();
         let mut first = 0;
@@ -98,7 +100,8 @@ impl Forecast {
         edges
     }
 
-    /// How each service fares: where it is reached now, and what keeps it from having what it asks for in the end.
+    /// Returns the outcome of each service: its current addresses, and the error that prevents its final
+    /// state.
     pub fn services(&self) -> impl Iterator<Item = (&ServiceKey, ServiceOutcome)> {
         let now = &self.stages.first().unwrap_or(&self.end).services;
         self.end.services.iter().map(move |(key, end)| {
@@ -109,17 +112,17 @@ impl Forecast {
         })
     }
 
-    /// What is odd at any stage, once each.
+    /// Returns the warnings of all stages, without duplicates.
     pub fn warnings(&self) -> BTreeSet<&Warning> {
         self.plans().flat_map(|plan| &plan.warnings).collect()
     }
 
-    /// What belongs to no service now.
+    /// Returns the resources that belong to no service now.
     pub fn orphans(&self) -> &[Orphan] {
         &self.stages.first().unwrap_or(&self.end).orphans
     }
 
-    /// What is left after all stages.
+    /// Returns the work that is left after all stages.
     pub fn left(&self) -> Vec<Deferred> {
         let unwritten = self.end.actions.iter().map(|action| Deferred {
             service: action.services.first().cloned(),
@@ -129,7 +132,7 @@ impl Forecast {
     }
 }
 
-/// As one plan, each of whose actions has the number of its stage.
+/// Serialises the forecast as one plan whose actions carry the number of their stage.
 impl Serialize for Forecast {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

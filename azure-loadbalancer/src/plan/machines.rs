@@ -1,4 +1,4 @@
-//! Which machine a node is, and in which set of machines.
+//! The machines of nodes, and their sets.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -71,7 +71,7 @@ impl<'a> Machines<'a> {
     }
 }
 
-/// Why pools get no member, if that many nodes are known and none takes part.
+/// Returns the reason why pools get no members although `known` nodes are known.
 pub(super) fn nobody(known: usize) -> String {
     match known {
         0 => "no node is known".to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn nobody(known: usize) -> String {
     }
 }
 
-/// Whether a node takes part at all, whatever load balancer it is about.
+/// Returns true if a node takes part, whatever the load balancer.
 pub(super) fn takes_part(config: &Config, node: &Node) -> bool {
     let label = |key: &str| node.labels.get(key).map(String::as_str);
     let elsewhere = label(labels::RESOURCE_GROUP)
@@ -92,7 +92,8 @@ pub(super) fn takes_part(config: &Config, node: &Node) -> bool {
     !elsewhere && !unmanaged && !control_plane && !node.labels.contains_key(labels::EXCLUDED)
 }
 
-/// Whether a node is, or may stay, a member of a pool: one that is not ready may if it is one.
+/// Returns true if a node may be a member of a pool. A node that is not ready may stay one, but not become
+/// one.
 pub(super) fn can_be_member(config: &Config, node: &Node, is_member: bool) -> bool {
     let is_there = match node.readiness {
         Readiness::Ready => true,

@@ -1,4 +1,4 @@
-//! Which network interfaces and scale sets are members of which pools.
+//! The membership of network interfaces and scale sets in pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::resources::{
     VmInterfaceReference,
 };
 
-/// What becomes of network interfaces and scale sets.
+/// The changes of network interfaces and scale sets.
 #[derive(Debug, Default)]
 pub(super) struct Members<'a> {
     /// Network interfaces that join pools, each with the pools.
@@ -330,7 +330,7 @@ fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>>
     )
 }
 
-/// Whether a machine has not become what its scale set's model says of a pool.
+/// Returns true if a machine has not yet taken over a pool from its scale set's model.
 fn lacks(instance: &ScaleSetInstance, pool: &ArmId) -> bool {
     match pools_of(instance) {
         Some(mut pools) => !pools.any(|id| id == pool),

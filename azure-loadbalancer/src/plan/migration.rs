@@ -42,7 +42,7 @@ pub struct Migration {
 pub struct MigrationStage {
     /// The part of the way.
     pub kind: StageKind,
-    /// Its writes.
+    /// The writes of the stage.
     pub writes: Forecast,
 }
 

@@ -49,7 +49,7 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::service::Service;
 
-/// What is to be written so that `services` are reachable on `nodes`, given that `current` is there.
+/// Plans the writes that make `services` reachable on `nodes`, starting from `current`.
 ///
 /// The same input in any order gives the same plan. A service that is not in `services` has gone: see [`Config::orphans`].
 pub fn plan(config: &Config, services: &[Service], nodes: &[Node], current: &Snapshot) -> Plan {

@@ -1,4 +1,4 @@
-//! Which load balancer each wanted service is on.
+//! The load balancer of each wanted service.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::naming;
 use crate::plan::request::Balancers;
 use crate::resources::{FrontendIpConfiguration, LoadBalancer};
 
-/// Where a wanted service is, or is going.
+/// The present or future place of a wanted service.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) target: Target,
     /// The name of the load balancer.
     pub(super) balancer: String,
-    /// Why the frontend is not made or changed in this round, if it is not.
+    /// The reason why the frontend is not created or changed in this round. `None` if it is.
     pub(super) later: Option<String>,
 }
 
@@ -160,7 +160,8 @@ pub(super) fn stays_on<'a>(
     Some(*balancer)
 }
 
-/// What must have gone before the frontend can be made.
+/// Returns the reason why the frontend cannot be created yet, such as another one that must be removed first.
+/// `None` if it can.
 fn waits_for(
     world: &World<'_>,
     index: SubjectIndex,

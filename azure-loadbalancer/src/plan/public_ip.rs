@@ -1,4 +1,4 @@
-//! Which public addresses come, change and go.
+//! Creation, change and deletion of public addresses.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -36,7 +36,7 @@ pub(super) struct PublicIpDeletion {
     pub(super) label: Option<String>,
 }
 
-/// What becomes of public addresses.
+/// The changes of public addresses.
 #[derive(Debug, Default)]
 pub(super) struct PublicIps<'a> {
     pub(super) puts: Vec<PublicIpDraft<'a>>,
@@ -199,9 +199,9 @@ pub(super) fn build<'a>(
     all
 }
 
-/// What keeps a public address that nobody wants any more.
+/// The uses that keep a public address which is no longer wanted.
 struct Uses<'d> {
-    /// Those that frontends will refer to.
+    /// The addresses that frontends will refer to.
     referenced: HashSet<&'d ArmId>,
     /// The services whose security rules lead to their old address still.
     pending: Option<&'d BTreeSet<ServiceKey>>,
@@ -334,7 +334,8 @@ fn label<'w>(
     set_label(world, resource, holder, label);
 }
 
-/// Whether another public address of the service has the label still. Azure gives it to one at a time.
+/// Returns true if another public address of the service still has the label, which Azure gives to one at a
+/// time.
 fn is_label_elsewhere(world: &World<'_>, id: &ArmId, holder: &ServiceKey, label: &str) -> bool {
     world.snapshot.public_ips.iter().any(|other| {
         let settings = other.properties.dns_settings.as_ref();
@@ -447,8 +448,8 @@ fn label_of(address: &PublicIpAddress) -> Option<String> {
     settings.domain_name_label.clone()
 }
 
-/// Why a public address that services have left is kept: others may know it. Nothing if nobody does, or if that does not matter:
-/// who deletes a service, or removes orphans, has said that its address goes.
+/// Returns the reason why a public address that services have left is kept: it may be known outside. `None`
+/// if it is not, or if that does not matter: deleting a service, or removing orphans, includes the address.
 fn handed_out(
     world: &World<'_>,
     current: &PublicIpAddress,

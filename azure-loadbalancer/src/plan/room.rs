@@ -1,4 +1,4 @@
-//! How much room there is on each load balancer: for rules and for frontends.
+//! The capacity of each load balancer for rules and frontends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,12 +14,12 @@ use crate::naming;
 const FRONTENDS_OF_STANDARD: usize = 600;
 const FRONTENDS_OF_BASIC: usize = 200;
 
-/// What each load balancer will have, by its name in lower case.
+/// The planned content of each load balancer, by its name in lower case.
 pub(super) struct Room {
     rules: HashMap<String, usize>,
     frontends: HashMap<String, usize>,
     planned: BTreeSet<String>,
-    /// How many rules of a service are on the load balancer where it stays.
+    /// The number of rules of a service on the load balancer where it stays.
     own: HashMap<SubjectIndex, usize>,
 }
 
@@ -103,7 +103,7 @@ impl Room {
         failures
     }
 
-    /// How many rules a load balancer will have.
+    /// Returns the planned number of rules of a load balancer.
     pub(super) fn rules(&self, balancer: &str) -> usize {
         let lower = balancer.to_ascii_lowercase();
         self.rules.get(&lower).copied().unwrap_or(0)
@@ -134,7 +134,7 @@ impl Room {
         Ok(balancer)
     }
 
-    /// Whether a load balancer, and the nodes behind it, can have so many rules more.
+    /// Checks that a load balancer, and the nodes behind it, can have `needed` further rules.
     fn rule_limit(
         &self,
         world: &World<'_>,

@@ -183,7 +183,7 @@ fn unheard(world: &World<'_>) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// Where each wanted service is to be, once all that can be wrong with that has been looked for.
+/// Returns the place of each wanted service, or all errors of placement.
 pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
     let machines = Machines::of(world);
     let targets = target::resolve(world, &machines)?;

@@ -1,4 +1,4 @@
-//! What is there after a write, as far as that is known before.
+//! The predicted effect of a write on a snapshot.
 
 use std::collections::HashMap;
 
@@ -113,7 +113,7 @@ fn refer_back(snapshot: &mut Snapshot) {
     }
 }
 
-/// Its pools lose their members with it.
+/// Deletes a load balancer, and with it the memberships in its pools.
 fn delete_load_balancer(snapshot: &mut Snapshot, id: &ArmId) {
     let balancers = &mut snapshot.load_balancers;
     balancers.retain(|balancer| balancer.id.as_ref() != Some(id));

@@ -1,4 +1,4 @@
-//! How services fare now.
+//! The present state of services.
 
 use super::placement::{Placed, Placement};
 use super::world::{SubjectIndex, World};
@@ -98,7 +98,8 @@ pub(super) fn ingress(world: &World<'_>, frontend: &FrontendIpConfiguration) -> 
     Some(Ingress { ip, hostname })
 }
 
-/// Whether a frontend of the other kind, or a public address, is left. In 2018 nobody looked.
+/// Returns true if a frontend of the other kind, or a public address, is left. The edition of 2018 did not
+/// check.
 fn leaves_anything(world: &World<'_>, index: SubjectIndex) -> bool {
     if world.config.edition == Edition::Note {
         return false;

@@ -14,7 +14,8 @@ const LABEL_HOLDER: &str = "k8s-azure-dns-label-service";
 /// On addresses outside the cluster's resource group: which group that is. Clusters of the same name are told apart by it.
 const HOME: &str = "azure-loadbalancer-cluster-group";
 
-/// Whose a public address is. One that has no such tag is somebody's own, and is neither tagged nor deleted.
+/// The owners of a public address, from its tags. An address without the tag belongs to a user, and is
+/// neither tagged nor deleted.
 #[derive(Debug)]
 pub(super) struct Owners {
     pub(super) services: BTreeSet<ServiceKey>,
@@ -58,7 +59,7 @@ impl Owners {
         })
     }
 
-    /// Whether no tag says that it is another cluster's.
+    /// Returns true unless a tag names another cluster.
     pub(super) fn may_be_of(&self, config: &Config) -> bool {
         let is = |tag: &Option<String>, own: &str| {
             tag.as_ref().is_none_or(|tag| tag.eq_ignore_ascii_case(own))
@@ -66,13 +67,13 @@ impl Owners {
         is(&self.cluster, &config.cluster_name) && is(&self.home, &config.resource_group)
     }
 
-    /// Whether its tags say that it is this cluster's, wherever it is.
+    /// Returns true if the tags name this cluster, whatever the resource group.
     pub(super) fn are_certainly_of(&self, config: &Config) -> bool {
         self.cluster.is_some() && self.home.is_some() && self.may_be_of(config)
     }
 }
 
-/// Whether the tags of a public address say that it is this cluster's, wherever it is.
+/// Returns true if the tags of a public address name this cluster, whatever the resource group.
 pub(crate) fn is_certainly_of(config: &Config, address: &PublicIpAddress) -> bool {
     Owners::of(address).is_some_and(|owners| owners.are_certainly_of(config))
 }

@@ -15,7 +15,7 @@ use crate::resources::{
     ArmId, FrontendIpConfiguration, LoadBalancer, PublicIpAddress, SkuName, SubResource,
 };
 
-/// Where a frontend is.
+/// The place of a frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In a subnet.
@@ -33,7 +33,7 @@ pub(super) struct Target {
     pub(super) place: Place,
     /// The name of the frontend.
     pub(super) frontend: String,
-    /// Whose frontend it is: the service itself, or one that it shares the address with.
+    /// The owner of the frontend: the service itself, or one that it shares the address with.
     pub(super) lead: SubjectIndex,
     /// The load balancer that the frontend is bound to, because somebody has it there who stays as he is.
     pub(super) bound_to: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Target {
 /// The frontends by service, or why some cannot have one.
 pub(super) type Targets = BTreeMap<SubjectIndex, Target>;
 
-/// What two services cannot both have, each with a frontend of its own.
+/// An address that two services cannot both claim with a frontend each.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Claim {
     Public(ArmId),
@@ -135,7 +135,8 @@ fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Pl
     )
 }
 
-/// Whether a public address that is not there is the one that a service gets which names none, so that another may name it already.
+/// Returns true if a missing public address is the generated one of another service, so that this service may
+/// already name it.
 fn is_made_for_another(world: &World<'_>, id: &ArmId) -> bool {
     world.wanted().any(|(_, subject, intent)| {
         let generated = naming::public_ip(&world.config.cluster_name, &subject.prefix);
@@ -149,7 +150,8 @@ fn is_made_for_another(world: &World<'_>, id: &ArmId) -> bool {
     })
 }
 
-/// Why a service's frontend may not become another place: who shares its address and cannot follow would be cut off.
+/// Returns the error if a service's frontend cannot move because another service shares its address and
+/// cannot follow.
 fn shared_with_held(
     world: &World<'_>,
     index: SubjectIndex,
@@ -296,8 +298,8 @@ fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
     })
 }
 
-/// What a service claims for itself. Without an address that it asks for, that is the one which its frontend keeps: not that of a
-/// frontend which it leaves, because it moves to another load balancer or is called otherwise.
+/// Returns the address that a service claims for itself. Without a requested address, it is the one that its
+/// frontend keeps, but not that of a frontend that it leaves for another load balancer or name.
 fn claim(
     world: &World<'_>,
     machines: &Machines<'_>,
@@ -448,7 +450,7 @@ fn is_held(world: &World<'_>, owner: Owner) -> bool {
     }
 }
 
-/// Whether a frontend cannot go because parts that are not about to change refer to it.
+/// Returns true if a frontend must stay because other, unchanged parts refer to it.
 pub(super) fn stays(
     world: &World<'_>,
     balancer: &LoadBalancer,
@@ -459,13 +461,13 @@ pub(super) fn stays(
 }
 
 impl Place {
-    /// Whether it is a certain address, and a frontend has that one.
+    /// Returns true if the place is a certain address, and the frontend has it.
     pub(super) fn names_that_of(&self, frontend: &FrontendIpConfiguration) -> bool {
         let is_any = matches!(self, Self::Internal { address: None, .. });
         !is_any && self.is_that_of(frontend)
     }
 
-    /// Whether a frontend is there already, as far as that can be told before it is written.
+    /// Returns true if a frontend is already at this place, as far as known before the write.
     pub(super) fn is_that_of(&self, frontend: &FrontendIpConfiguration) -> bool {
         let properties = &frontend.properties;
         match self {

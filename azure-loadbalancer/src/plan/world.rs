@@ -1,4 +1,4 @@
-//! What is wanted, beside what is there: the common ground of all stages of a plan.
+//! The wanted services and the existing resources, which all stages of a plan share.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::resources::{
 };
 use crate::service::{Service, ServiceKey};
 
-/// Which service: an index into [`World::subjects`].
+/// A service: an index into [`World::subjects`].
 pub(super) type SubjectIndex = usize;
 
-/// What is to become of a service's resources.
+/// The plan for a service's resources.
 #[derive(Clone, Debug)]
 pub(super) enum Standing {
-    /// They are made to be what it asks for.
+    /// The resources are changed to match the request.
     Wanted(Box<Intent>),
-    /// They are removed.
+    /// The resources are removed.
     Unwanted,
-    /// They stay as they are, because what it asks for cannot be or is not asked about.
+    /// The resources stay as they are, because the request cannot be met or is out of scope.
     Held,
 }
 
@@ -59,18 +59,18 @@ impl Subject<'_> {
     }
 }
 
-/// Whose a name is.
+/// The owner of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A service's.
     Subject(SubjectIndex),
     /// A service's that is not there any more.
     Orphan,
-    /// Not one of ours.
+    /// The name does not belong to this cluster.
     Foreign,
 }
 
-/// What is wanted, beside what is there.
+/// The wanted services and the existing resources.
 #[derive(Debug)]
 pub(super) struct World<'a> {
     pub(super) config: &'a Config,
@@ -243,7 +243,7 @@ impl<'a> World<'a> {
         borrowed
     }
 
-    /// Whether a public address with these tags is this cluster's.
+    /// Returns true if a public address with these tags is this cluster's.
     ///
     /// In another resource group the cluster's name is not enough: clusters in other groups may have it as well, and most are called
     /// `kubernetes`. There the tag with the cluster's own group counts, or that a service of ours names the group or is reached there.
@@ -289,9 +289,9 @@ impl<'a> World<'a> {
             .filter_map(|(index, subject)| Some((index, subject, subject.intent()?)))
     }
 
-    /// Whether parts of this cluster may be on a load balancer: it has the cluster's pool or, before that is there, one of its
-    /// names. Another cluster in the same resource group may have services with the same UIDs. Basic load balancers are named
-    /// after sets of machines, which are not always known.
+    /// Returns true if a load balancer may have parts of this cluster: it has the cluster's pool or, before
+    /// that exists, one of its names. Another cluster in the same resource group may have services with the
+    /// same UIDs. Basic load balancers are named after sets of machines, which are not always known.
     pub(super) fn may_be_ours(&self, balancer: &LoadBalancer) -> bool {
         let cluster = &self.config.cluster_name;
         !self.config.is_standard()
@@ -301,7 +301,8 @@ impl<'a> World<'a> {
                 .any(|internal| balancer.is_named(&naming::load_balancer(cluster, None, *internal)))
     }
 
-    /// Whose a name is that is on a load balancer which may be of this cluster, and which is `ours` or not.
+    /// Returns the owner of a name on a load balancer that may belong to this cluster. `ours` is true if it
+    /// certainly does.
     pub(super) fn owner(&self, name: &str, ours: bool) -> Owner {
         let prefix = naming::owner_of(name);
         match self.by_prefix.get(&prefix) {
@@ -311,13 +312,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether a load balancer has the pool that this cluster makes on each of its own.
+    /// Returns true if a load balancer has the pool that this cluster creates on each of its own.
     pub(super) fn is_ours(&self, balancer: &LoadBalancer) -> bool {
         let mut pools = balancer.properties.backend_address_pools.iter();
         pools.any(|pool| pool.is_named(&self.config.cluster_name))
     }
 
-    /// Whether what belongs to no service is removed.
+    /// Returns true if resources of no service are removed.
     pub(super) fn sweeps(&self) -> bool {
         self.request.only.is_none()
             && !self.request.keeps_orphans
@@ -335,7 +336,7 @@ impl<'a> World<'a> {
         self.public_ips.get(id).copied()
     }
 
-    /// Whether a public address of this cluster is tagged with a service.
+    /// Returns true if a public address of this cluster is tagged with a service.
     pub(super) fn is_tagged(&self, service: &ServiceKey) -> bool {
         self.tagged.contains(service)
     }
@@ -441,14 +442,15 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Whether pools keep their members although no node takes part: none is known, or none is ready.
+    /// Returns true if pools keep their members although no node takes part, because none is known or none is
+    /// ready.
     pub(super) fn keeps_last_members(&self) -> bool {
         let may_be_empty =
             self.request.empties_pools || self.config.empty_grace == Some(Duration::ZERO);
         !may_be_empty && !self.nodes.iter().any(|node| self.can_be_member(node))
     }
 
-    /// Whether a node is, or may stay, a member of a pool. Which interfaces are members is not looked at here.
+    /// Returns true if a node may be a member of a pool. The membership of interfaces is not checked here.
     fn can_be_member(&self, node: &Node) -> bool {
         let name = naming::backend_address(&node.name);
         let is_member = self.config.backend_pool_type == PoolMembership::NetworkInterface

@@ -133,7 +133,7 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
     Ok(past.last.unwrap_or(Found::Good))
 }
 
-/// What came of the reconciliations so far.
+/// The results of the reconciliations so far.
 #[derive(Default)]
 struct Past {
     last: Option<Found>,
@@ -261,7 +261,7 @@ mod tests {
     use super::super::cli::{Credentials, Inputs, Members};
     use super::*;
 
-    /// Whoever begins to lead again uses the last one that could be used.
+    /// A program that begins to lead again uses the last valid configuration.
     #[tokio::test(start_paused = true)]
     async fn a_configuration_that_cannot_be_used_replaces_none_that_can() {
         let directory = tempfile::tempdir().unwrap();

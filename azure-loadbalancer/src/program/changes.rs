@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The width of a line, and how many values of a list are shown.
 const WIDTH: usize = 100;
 const SHOWN: usize = 8;
-/// What says nothing to a reader of a plan.
+/// The fields that do not interest a reader of a plan.
 const NOISE: [&str; 6] = [
     "id",
     "etag",
@@ -69,7 +69,7 @@ pub(super) fn brief(value: &Value) -> String {
     }
 }
 
-/// Which values come and which go.
+/// Describes which values are added and removed.
 fn between(from: &[Value], to: &[Value]) -> String {
     let gone: Vec<_> = from.iter().filter(|one| !to.contains(one)).collect();
     let new: Vec<_> = to.iter().filter(|one| !from.contains(one)).collect();

@@ -9,7 +9,7 @@ use program_kit::Failure;
 use super::cli::Apply;
 use super::inputs;
 
-/// What is followed, and who writes statuses, if there is an API server that has them.
+/// The followed services and nodes, and the writer of statuses if there is an API server.
 pub(super) struct Followed {
     pub(super) services: Replayed<Service>,
     pub(super) nodes: Replayed<Node>,
@@ -17,7 +17,7 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// What the command line names. Nobody is asked before it is followed.
+    /// Opens the sources that the command line names. They are not read before they are followed.
     pub(super) fn open(options: &Apply) -> Result<Self, Failure> {
         if let Some(client) = inputs::kubernetes(&options.inputs)? {
             let mut statuses = client.status_writer().with_events();

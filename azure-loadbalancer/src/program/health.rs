@@ -1,4 +1,4 @@
-//! How a program that follows is getting on, for probes and monitoring.
+//! The health of a following program, for probes and monitoring.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ const WHOLE: Duration = Duration::from_secs(60);
 /// The wait after a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What came of the reconciliations so far.
+/// The results of the reconciliations so far.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Counts>);
 
@@ -40,19 +40,19 @@ struct Counts {
     services_with_errors: usize,
     orphans: usize,
     warnings: usize,
-    /// Whether the last one got everything done.
+    /// True if the last reconciliation was complete.
     is_done: bool,
-    /// When the last one ended.
+    /// The end of the last reconciliation.
     at: Option<Instant>,
-    /// When the last one ended that could read what is there.
+    /// The end of the last reconciliation that could read the resources.
     read_at: Option<Instant>,
-    /// Whether this program writes, where one of several does.
+    /// The leadership of this program, if there may be several.
     standing: Option<Standing>,
-    /// How often it has begun to.
+    /// The number of times that it has become the leader.
     terms: u64,
 }
 
-/// Whether a program writes that may be one of several.
+/// The leadership of a program that may be one of several.
 #[derive(Debug)]
 enum Standing {
     Leading,
@@ -94,8 +94,8 @@ impl Health {
         self.0.lock().standing = Some(Standing::By(holder.to_owned()));
     }
 
-    /// Whether whoever asks for readiness may go on, and why. A program that stands by is ready: what replaces a leader must not
-    /// wait for the leader to go.
+    /// Returns the readiness, with its reason. A program that stands by is ready, since the replacement of a
+    /// leader must not wait for the leader to stop.
     fn readiness(&self) -> Result<String, &'static str> {
         let counts = self.0.lock();
         match (&counts.standing, counts.read_at) {

@@ -20,7 +20,7 @@ pub(super) struct FileIdentity {
     user_assigned_identity_id: Option<String>,
 }
 
-/// What AKS writes in place of a client and its secret.
+/// The value that AKS writes in place of a client and its secret.
 const MANAGED: &str = "msi";
 
 fn filled(text: &Option<String>) -> Option<&str> {
@@ -30,7 +30,7 @@ fn filled(text: &Option<String>) -> Option<&str> {
 }
 
 impl FileIdentity {
-    /// Whether an application shows a secret, a token of its platform or a certificate.
+    /// Returns true if the identity is an application with a secret, a platform token or a certificate.
     pub(super) fn is_application(&self) -> bool {
         let secret = filled(&self.aad_client_secret);
         !self.is_managed()
@@ -39,7 +39,7 @@ impl FileIdentity {
                 || filled(&self.aad_client_cert_path).is_some())
     }
 
-    /// Whether it is the identity of the machine.
+    /// Returns true if the identity is that of the machine.
     pub(super) fn is_managed(&self) -> bool {
         self.use_managed_identity_extension == Some(true)
     }

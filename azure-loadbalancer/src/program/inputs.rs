@@ -15,7 +15,7 @@ use super::cli::{Inputs, Members};
 use super::identity::FileIdentity;
 use super::nodes_from::NodesFrom;
 
-/// What is wanted.
+/// The inputs of a plan.
 pub(super) struct Wanted {
     pub(super) settings: Settings,
     pub(super) services: Vec<Service>,
@@ -108,11 +108,11 @@ pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Sources, Failu
     Ok((Box::new(FileSource::new(services)), nodes))
 }
 
-/// What the configuration says.
+/// The settings from the configuration file.
 pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) identity: FileIdentity,
-    /// Its text, or that of a later one that could not be used: it is told once.
+    /// The text of the file, or of a later one that was invalid, so that each is reported once.
     text: String,
 }
 
@@ -271,9 +271,9 @@ const OF_KUBERNETES: [&str; 5] = [
     "disableOutboundSnat",
     "vmType",
 ];
-/// What to do about a configuration that cannot be read.
+/// The hint for a configuration that cannot be read.
 const SCHEMA_HINT: &str = "`azure-loadbalancer schema` prints what it may have";
-/// How often the configuration is looked at.
+/// The interval at which the configuration file is checked.
 const RELOOK: Duration = Duration::from_secs(1);
 
 fn documents<T: FromDocument>(path: &Path) -> Result<Vec<T>, Failure> {

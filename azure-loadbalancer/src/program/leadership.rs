@@ -25,11 +25,11 @@ pub(super) struct Leadership {
 }
 
 enum Kind {
-    /// Nobody else runs.
+    /// No other program runs.
     Alone,
-    /// Whoever holds the lease of an API server.
+    /// The holder of a lease of an API server leads.
     Lease(Box<Lease<ReqwestTransport>>),
-    /// Whoever has the lock of a file, which the system takes away when the program ends.
+    /// The holder of a file lock leads. The system releases the lock when the program ends.
     Lock { path: PathBuf, held: Option<File> },
 }
 
@@ -92,7 +92,7 @@ impl Leadership {
         }
     }
 
-    /// Whether another program may have the right to write.
+    /// Returns true if another program may take over the leadership.
     pub(super) fn can_be_lost(&self) -> bool {
         !matches!(self.kind, Kind::Alone)
     }
@@ -161,7 +161,7 @@ async fn locked(path: &std::path::Path, health: &Health) -> Result<File, Failure
     }
 }
 
-/// Whether a path still leads to an open file, as far as that is known.
+/// Returns true if a path still leads to an open file, as far as known.
 #[cfg(unix)]
 fn is_at(path: &std::path::Path, file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -172,7 +172,7 @@ fn is_at(path: &std::path::Path, file: &File) -> bool {
     }
 }
 
-/// Only Unix tells which file it is.
+/// Returns true: only Unix can identify a file.
 #[cfg(not(unix))]
 fn is_at(_: &std::path::Path, _: &File) -> bool {
     true

@@ -25,14 +25,14 @@ use program_kit::{Failure, Logging, print};
 
 use self::cli::{Cli, Command};
 
-/// What a command found.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// All is well.
     Good,
-    /// What was checked is bad, and has been shown.
+    /// The check failed, and its result has been shown.
     Bad,
-    /// There is something to write, and somebody asked to be told by the exit code.
+    /// Writes are pending, and the caller wants an exit code for that.
     Pending,
 }
 

@@ -70,7 +70,7 @@ mod present {
     }
 
     impl NodesFrom {
-        /// What the command line names, if it does.
+        /// Returns the source that the command line names, if any.
         pub(in crate::program) fn of(members: &Members) -> Result<Option<Self>, Failure> {
             match (&members.nodes_from, &members.nodes_cluster) {
                 (Some(path), Some(cluster)) => Self::read(path, cluster).map(Some),
@@ -198,7 +198,7 @@ mod present {
         Ok(discovery.discoverer().runner())
     }
 
-    /// Why a cluster has no nodes.
+    /// Returns the reason why a cluster has no nodes.
     fn without(state: &ProviderState, cluster: &str) -> String {
         let error = state.status.last_error.as_ref();
         let Some(config) = &state.config else {
@@ -260,7 +260,8 @@ mod present {
     mod tests {
         use super::*;
 
-        /// As [`follow`](azure_loadbalancer::execute::follow) drops calls when the other source has news.
+        /// A cluster that never appears is reported once, although
+        /// [`follow`](azure_loadbalancer::execute::follow) drops calls when the other source has changed.
         #[tokio::test(start_paused = true)]
         async fn a_cluster_that_does_not_come_is_told_once_whatever_calls_are_dropped() {
             let directory = tempfile::tempdir().unwrap();

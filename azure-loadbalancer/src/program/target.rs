@@ -14,7 +14,7 @@ use super::cli::{Credentials, Target};
 use super::identity::FileIdentity;
 use super::inputs::{Settings, resources};
 
-/// What is read and written.
+/// The resource manager that is read and written.
 pub(super) struct Azure {
     pub(super) executor: Executor,
     /// The resources of a file.
@@ -49,7 +49,7 @@ impl Azure {
 
 type Built = Result<ArmClient, azure_loadbalancer::arm::EndpointError>;
 
-/// Whom to ask, and for what tokens.
+/// The addresses of the resource manager and of the authority, and the resource of tokens.
 #[derive(Debug, PartialEq, Eq)]
 struct Addresses {
     endpoint: String,

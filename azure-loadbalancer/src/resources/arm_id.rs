@@ -79,7 +79,7 @@ impl ArmId {
         (!rest.is_empty()).then(|| Self(rest.to_owned()))
     }
 
-    /// Whether this id is of a part of `other`, at any depth.
+    /// Returns true if the id is that of a part of `other`, at any depth.
     pub fn is_within(&self, other: &Self) -> bool {
         let (own, outer) = (self.0.as_bytes(), other.0.as_bytes());
         own.len() > outer.len()

@@ -22,7 +22,7 @@ pub struct BackendAddressPoolProperties {
     /// The virtual network that the addresses are in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_network: Option<SubResource>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -31,10 +31,10 @@ pub struct BackendAddressPoolProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackendAddressProperties {
-    /// Its address.
+    /// The address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 use super::Resource;
 use super::open_enum::open_enum;
 
-/// How the health of backends is known.
+/// A health probe of backends.
 pub type Probe = Resource<ProbeProperties>;
 
 /// The properties of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProbeProperties {
-    /// What is asked.
+    /// The protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<ProbeProtocol>,
     /// The port of the backend.
@@ -30,19 +30,19 @@ pub struct ProbeProperties {
     /// The path that is asked for, with HTTP and HTTPS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_path: Option<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 open_enum! {
-    /// What a probe asks.
+    /// The protocol of a probe.
     ProbeProtocol {
-        /// Whether the port accepts a connection.
+        /// The port must accept a connection.
         Tcp = "Tcp",
-        /// Whether a request gets 200.
+        /// The response to an HTTP request must be 200.
         Http = "Http",
-        /// Whether a request over TLS gets 200; standard load balancers only.
+        /// The response to an HTTPS request must be 200. Standard load balancers only.
         Https = "Https",
     }
 }

@@ -12,7 +12,7 @@ pub type PublicIpAddress = Resource<PublicIpProperties>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublicIpProperties {
-    /// Whether it is kept while nothing uses it.
+    /// The allocation: a static address is kept while it is unused.
     #[serde(
         rename = "publicIPAllocationMethod",
         skip_serializing_if = "Option::is_none"
@@ -21,16 +21,16 @@ pub struct PublicIpProperties {
     /// The address, once there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
-    /// Its name in the DNS.
+    /// The DNS settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_settings: Option<DnsSettings>,
     /// The frontend or interface that uses it; the resource manager sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_configuration: Option<SubResource>,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -45,7 +45,7 @@ pub struct DnsSettings {
     /// The whole name; the resource manager sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fqdn: Option<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! What all resources and their parts have in common.
+//! The common fields of all resources and their parts.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::open_enum::open_enum;
 /// A resource, or a part of one such as a rule: the envelope around its properties.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resource<P> {
-    /// Where it is; the resource manager sets it.
+    /// The id, which the resource manager sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ArmId>,
-    /// Its name within the resource group, or within the resource that it is part of.
+    /// The name within the resource group, or within the parent resource.
     #[serde(
         default,
         deserialize_with = "null_as_default",
@@ -47,11 +47,11 @@ pub struct Resource<P> {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub zones: Vec<String>,
-    /// What the kind of the resource has.
+    /// The properties of this kind of resource.
     #[serde(default, deserialize_with = "null_as_default")]
     #[serde(bound(deserialize = "P: Default + Deserialize<'de>"))]
     pub properties: P,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -76,7 +76,7 @@ impl<P> Resource<P> {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether the name is this one, ignoring case.
+    /// Returns true if the name is this one, ignoring case.
     pub fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
@@ -85,10 +85,10 @@ impl<P> Resource<P> {
 /// A reference to a resource or to a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubResource {
-    /// What is referred to.
+    /// The id of the other resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ArmId>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -102,7 +102,7 @@ impl SubResource {
         }
     }
 
-    /// Whether `reference` is there and leads to `id`.
+    /// Returns true if `reference` is present and leads to `id`.
     pub fn leads_to(reference: Option<&Self>, id: &ArmId) -> bool {
         reference.and_then(|reference| reference.id.as_ref()) == Some(id)
     }
@@ -111,10 +111,10 @@ impl SubResource {
 /// The offer that a resource was created as.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sku {
-    /// Its name; absent is basic.
+    /// The name. Absent: basic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<SkuName>,
-    /// Everything else, such as the tier.
+    /// All other fields, such as the tier.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -140,11 +140,11 @@ open_enum! {
 }
 
 open_enum! {
-    /// What became of the last write.
+    /// The state of the last write.
     ProvisioningState {
         /// Done.
         Succeeded = "Succeeded",
-        /// Not done; the resource may not work.
+        /// The write failed, and the resource may not work.
         Failed = "Failed",
         /// Overtaken by another operation.
         Canceled = "Canceled",

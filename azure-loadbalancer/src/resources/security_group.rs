@@ -20,10 +20,10 @@ pub struct SecurityGroupProperties {
     /// The rules that somebody wrote.
     #[serde(deserialize_with = "null_as_default")]
     pub security_rules: Vec<SecurityRule>,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else, the default rules among it.
+    /// All other fields, including the default rules.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -32,7 +32,7 @@ pub struct SecurityGroupProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityRuleProperties {
-    /// What the rule is for, in words.
+    /// The purpose of the rule, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The protocol.
@@ -56,7 +56,7 @@ pub struct SecurityRuleProperties {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub destination_port_ranges: Vec<String>,
-    /// Who connects: an address, a network, a service tag or `*`.
+    /// The source: an address, a network, a service tag or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_address_prefix: Option<String>,
     /// Several of those.
@@ -65,7 +65,7 @@ pub struct SecurityRuleProperties {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub source_address_prefixes: Vec<String>,
-    /// Where to: an address, a network, a service tag or `*`.
+    /// The destination: an address, a network, a service tag or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_address_prefix: Option<String>,
     /// Several of those.
@@ -74,15 +74,15 @@ pub struct SecurityRuleProperties {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub destination_address_prefixes: Vec<String>,
-    /// Whether what matches may pass.
+    /// The action on matching packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
     /// 100 to 4096; of rules of one direction the lowest that matches decides.
     pub priority: u16,
-    /// Which way.
+    /// The direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// Everything else, application security groups among it.
+    /// All other fields, including application security groups.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -100,17 +100,17 @@ open_enum! {
 }
 
 open_enum! {
-    /// Whether what matches a rule may pass.
+    /// The action on packets that match a rule.
     Access {
-        /// It may.
+        /// Matching packets pass.
         Allow = "Allow",
-        /// It may not.
+        /// Matching packets are dropped.
         Deny = "Deny",
     }
 }
 
 open_enum! {
-    /// Which way connections go.
+    /// The direction of connections.
     Direction {
         /// To the machines.
         Inbound = "Inbound",
@@ -120,7 +120,7 @@ open_enum! {
 }
 
 impl SecurityRuleProperties {
-    /// Where the rule leads, whichever way that is written.
+    /// Returns the destinations of the rule, whether written as one value or as a list.
     pub(crate) fn destinations(&self) -> impl Iterator<Item = &str> {
         self.destination_address_prefix
             .iter()

@@ -16,10 +16,10 @@ pub type Subnet = Resource<SubnetProperties>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VirtualNetworkProperties {
-    /// Its subnets.
+    /// The subnets.
     #[serde(deserialize_with = "null_as_default")]
     pub subnets: Vec<Subnet>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -28,7 +28,7 @@ pub struct VirtualNetworkProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubnetProperties {
-    /// Its range.
+    /// The address range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address_prefix: Option<String>,
     /// Several of those.
@@ -37,7 +37,7 @@ pub struct SubnetProperties {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub address_prefixes: Vec<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

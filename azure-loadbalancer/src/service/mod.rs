@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::naming;
 
-/// Which service: its namespace and its name. Written `namespace/name`.
+/// The key of a service: its namespace and its name. Written `namespace/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceKey {
     /// The namespace.
@@ -79,39 +79,43 @@ impl<'de> Deserialize<'de> for ServiceKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "kubernetes::ServiceDocument")]
 pub struct Service {
-    /// Which service.
+    /// The key.
     pub key: ServiceKey,
-    /// What all names of its resources are made of, so it must be unique and never change. Kubernetes gives a UUID, and a document
-    /// with anything else is refused: what a service leaves is known to be this crate's by that form alone. Empty: it is made of the cluster's name and the key, so that a service which is deleted and created again keeps its names.
+    /// The UID from which all names of its resources are derived, so it must be unique and never change.
+    /// Kubernetes assigns a UUID. A document with anything else is rejected, because orphans are recognised
+    /// by that form alone. Empty: derived from the cluster's name and the key, so that a service that is
+    /// deleted and created again keeps its names.
     pub uid: String,
-    /// What else is asked for; the keys are in [`crate::annotations::keys`].
+    /// The annotations; the keys are in [`crate::annotations::keys`].
     pub annotations: BTreeMap<String, String>,
-    /// What is to be reachable.
+    /// The ports.
     pub ports: Vec<ServicePort>,
     /// The address to use; empty or absent: any.
     pub load_balancer_ip: Option<String>,
-    /// Who may connect, as networks; none: everybody, from the internet or, if internal, from the virtual network.
+    /// The networks that may connect. Empty: all, from the internet or, if internal, from the virtual
+    /// network.
     pub source_ranges: Vec<String>,
-    /// Whether a client stays with a backend (`sessionAffinity: ClientIP`).
+    /// True if a client stays with a backend (`sessionAffinity: ClientIP`).
     pub client_affinity: bool,
-    /// Whether only nodes with an instance of the service take part (`externalTrafficPolicy: Local`).
+    /// True if only nodes with an instance of the service take part (`externalTrafficPolicy: Local`).
     pub local_traffic_only: bool,
-    /// Where nodes tell whether they have an instance, if only those take part.
+    /// The port at which nodes report if they have an instance, if only those take part.
     pub health_check_node_port: Option<u16>,
-    /// Which controller is asked (`spec.loadBalancerClass`); see [`Config::load_balancer_class`](crate::Config::load_balancer_class).
+    /// The class, which names the responsible controller (`spec.loadBalancerClass`); see
+    /// [`Config::load_balancer_class`](crate::Config::load_balancer_class).
     pub load_balancer_class: Option<String>,
-    /// Whether a load balancer is asked for at all (`type: LoadBalancer`).
+    /// True if the service requests a load balancer (`type: LoadBalancer`).
     pub load_balanced: bool,
-    /// Whether the service is going away (`metadata.deletionTimestamp`).
+    /// True if the service is being deleted (`metadata.deletionTimestamp`).
     pub deleting: bool,
-    /// Where its status says that it is reached: addresses, or names of the DNS where it has no address. Nothing if there was no
-    /// status.
+    /// The addresses in its status, or DNS names where it has no address. `None` if there was no status.
     pub published: Option<Vec<String>>,
     /// The versions of the internet protocol that it is to have (`spec.ipFamilies`), the first one first; none: IPv4.
     pub ip_families: Vec<String>,
-    /// Whether it has Kubernetes' finalizer for load balancers, so that it is not gone before its resources are.
+    /// True if the service has Kubernetes' finalizer for load balancers, so that it is not gone before its
+    /// resources are.
     pub has_finalizer: bool,
-    /// Why the rest of it could not be read. What it has stays as it is then.
+    /// The reason why the rest of the document could not be read. Its resources stay as they are then.
     pub unreadable: Option<String>,
 }
 
@@ -133,7 +137,7 @@ impl Service {
         }
     }
 
-    /// What is known of a service whose document cannot be read; nothing without a name.
+    /// Creates a service from a document that cannot be read. `None` if it has no name.
     pub(crate) fn of_unreadable(document: &serde_json::Value, why: &str) -> Option<Self> {
         let (metadata, spec) = (&document["metadata"], &document["spec"]);
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -151,7 +155,7 @@ impl Service {
         })
     }
 
-    /// Whether the service is to be reachable through a load balancer.
+    /// Returns true if the service is to be reachable through a load balancer.
     pub fn is_wanted(&self) -> bool {
         self.load_balanced && !self.deleting
     }
@@ -160,15 +164,15 @@ impl Service {
 /// A port of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Its name, if there are several.
+    /// The name, if there are several ports.
     pub name: Option<String>,
     /// `TCP` or `UDP`; others are refused when a plan is made.
     pub protocol: String,
-    /// Where the load balancer is reached.
+    /// The port of the load balancer.
     pub port: u16,
-    /// Where every node is reached for this port.
+    /// The port of every node for this port.
     pub node_port: Option<u16>,
-    /// What is spoken, such as `http`.
+    /// The application protocol, such as `http`.
     pub app_protocol: Option<String>,
 }
 

@@ -13,12 +13,12 @@ use crate::node::{Node, NodeDocument, Readiness};
 use crate::service::Service;
 use crate::text::{Documents, MAX_BYTES, Misread, read_value};
 
-/// How often files are looked at.
+/// The interval at which files are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// After how many looks in a row at always another text that is told.
 const MOST_LOOKS: u32 = 10;
 
-/// What can be read from a document.
+/// A type that can be read from a document.
 pub trait FromDocument: Sized + Send {
     /// The `kind` of its documents.
     const KIND: &'static str;
@@ -30,15 +30,15 @@ pub trait FromDocument: Sized + Send {
     /// What is wrong with it.
     fn from_document(document: &Value) -> Result<Self, Misread>;
 
-    /// What stands for a document that cannot be read, so that it is neither forgotten nor in the way of others; nothing if there is
-    /// no such thing.
+    /// Returns a placeholder for a document that cannot be read, so that it is neither forgotten nor blocks
+    /// the others. `None` if the type has no placeholder.
     fn unreadable(document: &Value, why: &str) -> Option<Self> {
         let _ = (document, why);
         None
     }
 
-    /// Whether the same document will be read in the same way later. A node that has stopped being ready is read anew from time to
-    /// time: for how long that has been so matters.
+    /// Returns true if the same document always gives the same value. The document of a node that is not
+    /// ready is read again periodically, since its value includes the time since.
     fn is_settled(&self) -> bool {
         true
     }
@@ -118,12 +118,12 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
     Ok(found)
 }
 
-/// What is in a document.
+/// The items of a document.
 struct Items<'d> {
     all: &'d [Value],
     /// The kind of those that say none: items of a typed list have no kind of their own.
     kind: &'d str,
-    /// Where the list is.
+    /// The key of the list.
     below: Option<&'static str>,
     is_list: bool,
 }
@@ -166,7 +166,7 @@ impl<'d> Items<'d> {
     }
 }
 
-/// Where an item is.
+/// The position of an item.
 struct Place<'d> {
     documents: &'d Documents<'d>,
     index: usize,
@@ -237,7 +237,8 @@ impl<T: FromDocument> FileSource<T> {
         SourceError::new(format!("{} cannot be read", self.path.display())).with_source(error)
     }
 
-    /// Whether a text is news: another one than before that was read twice, or one that is due to be read anew.
+    /// Returns true if a text is new: it differs from the last one and was read twice, or is due to be read
+    /// again.
     fn is_news(&mut self, text: &str) -> Result<bool, SourceError> {
         if self.last.as_deref() == Some(text) {
             self.unconfirmed = None;

@@ -1,7 +1,7 @@
-//! Where services and nodes come from.
+//! The sources of services and nodes.
 //!
-//! A source gives whole states, never differences: who follows it always plans for the latest one, however many were passed over
-//! meanwhile.
+//! A source gives complete states, never differences. A consumer always plans for the latest one, however
+//! many it has skipped.
 
 mod files;
 #[cfg(feature = "kube")]
@@ -16,7 +16,7 @@ use async_trait::async_trait;
 pub use self::files::{DocumentError, FileSource, FromDocument, read_documents};
 pub use self::memory::{MemorySource, Publisher, memory};
 
-/// How often what depends on the time is looked at again.
+/// The interval at which values that depend on the time are read again.
 pub(crate) const RECHECK: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// A source of services (`Source<Service>`) or nodes (`Source<Node>`).
@@ -34,7 +34,7 @@ pub trait Source<T>: Send {
     async fn next(&mut self) -> Result<Vec<T>, SourceError>;
 }
 
-/// Why a state is not known.
+/// The reason why a state is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SourceError {

@@ -1,4 +1,4 @@
-//! For how long a node has not been ready.
+//! The time for which a node has not been ready.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -11,7 +11,7 @@ use super::model::{HealthStatus, ServiceWeights, TaggedAddress};
 use super::query::Answer;
 use super::{ConsulClient, ConsulError};
 
-/// What an agent says about itself.
+/// The agent's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentSelf {
@@ -47,7 +47,7 @@ pub struct ServiceDefinition {
     pub name: String,
     /// Unique on the agent's node; empty: the name.
     pub id: String,
-    /// Where the instance is; empty: where the node is.
+    /// Address of the instance. Empty for the address of the node.
     pub address: String,
     /// Its port; 0: none.
     pub port: u16,
@@ -57,24 +57,24 @@ pub struct ServiceDefinition {
     pub meta: BTreeMap<String, String>,
     /// Its share of the requests. Unset: 1.
     pub weights: Option<ServiceWeights>,
-    /// Where it is for those who see it from elsewhere.
+    /// Addresses for clients in other networks.
     pub tagged_addresses: BTreeMap<String, TaggedAddress>,
-    /// How it is found out whether it is well. Unset: it always is.
+    /// The check that decides about its health. `None` if the instance always counts as healthy.
     pub check: Option<CheckDefinition>,
 }
 
-/// A check that somebody has to renew.
+/// A check that must be renewed in time (TTL).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckDefinition {
     /// Unique on the node.
     pub id: String,
-    /// How long it stays as it is; then it is critical.
+    /// The time to live of a status, after which the check is critical.
     pub ttl: Duration,
-    /// How it is at first.
+    /// The initial status.
     pub status: HealthStatus,
-    /// How long it may be critical before the instance is taken out of the catalog. Servers look once a minute or so, and
-    /// take at least a minute. Unset: for ever.
+    /// The time for which the check may be critical before the instance is removed from the catalog.
+    /// Servers check about once a minute, and use at least a minute. `None` to keep the instance.
     pub deregister_after: Option<Duration>,
 }
 
@@ -89,7 +89,7 @@ impl CheckDefinition {
         }
     }
 
-    /// Takes the instance out of the catalog when the check was critical for so long.
+    /// Removes the instance from the catalog when the check was critical for this time.
     #[must_use]
     pub fn deregister_after(mut self, critical: Duration) -> Self {
         self.deregister_after = Some(critical);
@@ -231,7 +231,8 @@ fn check_status(status: HealthStatus) -> &'static str {
 }
 
 impl ConsulClient {
-    /// What the agent says about itself: `/v1/agent/self`, for which a token needs `agent_prefix "" { policy = "read" }`.
+    /// Returns the agent's description of itself: `/v1/agent/self`, for which a token needs `agent_prefix
+    /// "" { policy = "read" }`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How a client is made.
+//! Construction of a client.
 
 use std::error::Error;
 use std::fmt;
@@ -78,16 +78,16 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-/// Why there is no client.
+/// The reason why no client can be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The address is none.
     #[error("`{address}` is not the address of a Consul agent: {reason}")]
     Address {
-        /// What was given; without what may be a password.
+        /// The address as given, without a part that may be a password.
         address: String,
-        /// Why it is not one.
+        /// The reason.
         reason: &'static str,
     },
     /// TLS or HTTP cannot be set up.

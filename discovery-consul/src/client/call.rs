@@ -14,14 +14,15 @@ use super::error::{ConsulError, ConsulErrorKind};
 use super::query::{Answer, Meta, Query};
 use super::{ConsulClient, Shared};
 
-/// What may stand in a part of a path or a query as it is (RFC 3986, section 2.3).
+/// The characters that are not encoded in a part of a path or a query (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// The turns of calls. Those that block leave a quarter of the connections to the others, or nobody would ever read.
+/// The limits of concurrent calls. Blocking ones leave a quarter of the connections to the others, which
+/// would otherwise never get one.
 #[derive(Debug)]
 pub(super) struct Budget {
     pub(super) all: Semaphore,
@@ -53,7 +54,7 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct Call {
     method: Method,
-    /// For messages: method and path.
+    /// Method and path, for messages.
     name: String,
     path: String,
     parameters: String,
@@ -135,7 +136,7 @@ impl Call {
         self
     }
 
-    /// What is wrong with the answer.
+    /// Returns the error for a malformed response.
     fn malformed(&self, message: impl Into<String>) -> ConsulError {
         ConsulError::new(ConsulErrorKind::Malformed, &self.name, message)
     }

@@ -113,7 +113,7 @@ impl ConsulClient {
         self.shared.tokens.changed()
     }
 
-    /// Where the agent is, as a URL.
+    /// The agent's address, as a URL.
     pub fn address(&self) -> &str {
         &self.shared.base
     }

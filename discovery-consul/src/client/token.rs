@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use http::HeaderValue;
 use parking_lot::Mutex;
 
-/// How often the file is looked at after its token was refused.
+/// The interval at which the file is checked after its token was rejected.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The secret id of an ACL token. `Debug` does not show it.
@@ -58,7 +58,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Where the token comes from.
+/// The source of the token.
 #[derive(Debug)]
 pub(super) enum Tokens {
     None,
@@ -137,8 +137,8 @@ pub(super) struct TokenFile {
     last: Mutex<Option<Found>>,
 }
 
-/// What was read, and of which state of the file; `None`: of one that does not count any more.
-/// The length of a file and the time of its last change.
+/// The version of the file that was read: its length and the time of its last change. `None` for a version
+/// that no longer counts.
 type Version = (u64, Option<SystemTime>);
 
 #[derive(Debug)]
@@ -204,7 +204,7 @@ impl TokenFile {
         self.last.lock().as_ref().map(|found| found.read)
     }
 
-    /// Whether the file is there, and not in this state.
+    /// Returns true if the file exists with a version other than `known`.
     fn is_other_than(&self, known: Option<Version>) -> bool {
         let now = std::fs::metadata(&self.path).map(|file| version_of(&file));
         now.is_ok_and(|now| known != Some(now))

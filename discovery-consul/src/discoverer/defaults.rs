@@ -13,11 +13,11 @@ use crate::client::{ConsulClient, FollowOptions, Followed, Follower, KvPair, Que
 /// Labels for services that do not say otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Defaults {
-    /// With their prefix. Those that were last good.
+    /// The last known good labels, with their prefix. Those that were last good.
     pub(super) labels: Labels,
-    /// Why the key cannot be used as it is.
+    /// The reason why the current value of the key cannot be used.
     pub(super) problem: Option<Arc<str>>,
-    /// Whether the key was asked for.
+    /// True if the key has been read.
     pub(super) is_known: bool,
 }
 

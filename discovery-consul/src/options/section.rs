@@ -13,10 +13,10 @@ use crate::client::{BuildError, Consistency, ConsulOptions, TlsOptions, Token};
 use crate::discoverer::ConsulDiscoverer;
 use crate::watch::{Datacenters, ShrinkGuard, WatchOptions};
 
-/// What can be set as a period: shorter ones are a busy loop, longer ones nobody waits for.
+/// The allowed range of periods. Shorter ones would be a busy loop, longer ones have no use.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
 
-/// What servers take as a wait.
+/// The range of waits that servers accept.
 const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
 
 /// The section `ConsulDiscovery`.
@@ -39,7 +39,7 @@ const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
-    /// How discovery behaves.
+    /// The options of discovery.
     pub options: DiscoveryOptions,
 }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Registration, RegistrationState};
 use crate::client::{ConsulClient, ConsulError, ConsulErrorKind, HealthStatus};
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "discovery::consul";
 
 /// The first pause before an agent that is away is told again; it doubles with each further one, up to a third of the time
@@ -33,7 +34,8 @@ pub(super) struct Keeper {
     state: watch::Sender<RegistrationState>,
     status: HealthStatus,
     note: String,
-    pause: Duration,
+    /// Attempts that failed in a row.
+    failures: u32,
     next: Instant,
 }
 
@@ -52,11 +54,11 @@ impl Keeper {
             state,
             status: HealthStatus::Passing,
             note: String::new(),
-            pause: FIRST_PAUSE,
+            failures: 0,
         }
     }
 
-    /// Ends when the instance is deregistered, or nobody can deregister it any more.
+    /// Runs until the instance is deregistered, or all handles are dropped.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
@@ -117,7 +119,7 @@ impl Keeper {
     }
 
     fn told(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.failures = 0;
         self.next = Instant::now() + self.registration.ttl / 3;
         self.state.send_if_modified(|state| {
             let was_away = *state != RegistrationState::Registered;
@@ -134,16 +136,16 @@ impl Keeper {
             tracing::warn!(target: TARGET, service, reason, "the agent cannot be told, and is told again when it can");
         }
         // All services beside an agent see it go at the same moment.
-        self.next = Instant::now() + self.pause.mul_f64(0.5 + fastrand::f64() / 2.0);
-        let longest = self.registration.ttl / 3;
-        self.pause = self.pause.saturating_mul(2).min(longest);
+        self.failures = self.failures.saturating_add(1);
+        let backoff = Backoff::new(FIRST_PAUSE, self.registration.ttl / 3);
+        self.next = Instant::now() + backoff.wait(self.failures, fastrand::f64());
         let reason = reason.into();
         self.state
             .send_replace(RegistrationState::Waiting { reason });
     }
 }
 
-/// Whether the agent does not know the check: 404, or 500 with these words if it is an old one.
+/// Returns true if the agent does not know the check: 404, or 500 with this text from an old agent.
 fn has_forgotten(error: &ConsulError) -> bool {
     let status = error.status().map(|status| status.as_u16());
     match status {

@@ -44,7 +44,7 @@ use crate::client::{CheckDefinition, ConsulClient, ConsulError, HealthStatus, Se
 /// The shortest time to live: three renewals have to fit in.
 const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
-/// What one instance of a service says about itself.
+/// The description of one instance of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "nothing is registered until it is asked for"]
 pub struct Registration {
@@ -63,7 +63,8 @@ impl Registration {
         }
     }
 
-    /// How long the instance counts as healthy when it is silent. 15 s; at least 1 s. It is renewed three times as often.
+    /// Sets the time for which a silent instance counts as healthy. It is renewed three times as often. At
+    /// least 1 s. Default: 15 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl.max(SHORTEST_TTL);
         self
@@ -117,15 +118,15 @@ impl Registration {
     }
 }
 
-/// Whether the agent has what it was told.
+/// The state of a registration at its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistrationState {
-    /// It has it.
+    /// The agent has the registration.
     Registered,
-    /// It is away, or refuses. It is told again and again.
+    /// The agent is unavailable or rejects the registration, which is retried. It is told again and again.
     Waiting {
-        /// Why, with advice.
+        /// The reason, with a hint for the operator.
         reason: Arc<str>,
     },
     /// The instance was deregistered, or its runtime has ended.
@@ -150,7 +151,7 @@ impl Registered {
         &self.id
     }
 
-    /// Whether the agent has what it was told.
+    /// The current state.
     pub fn state(&self) -> RegistrationState {
         self.state.borrow().clone()
     }
@@ -160,15 +161,15 @@ impl Registered {
         self.state.clone()
     }
 
-    /// Says how the instance is doing from now on.
+    /// Sets the health status of the instance.
     ///
     /// # Errors
     ///
-    /// The agent could not be told. It is as soon as it is back.
+    /// The agent could not be reached. It gets the status as soon as it is available again.
     ///
     /// # Cancel safety
     ///
-    /// What was asked for is done even if nobody waits for it.
+    /// The order is executed even if the future is dropped.
     pub async fn set_status(
         &self,
         status: HealthStatus,

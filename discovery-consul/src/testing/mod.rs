@@ -43,7 +43,7 @@ use crate::client::{
     TransportErrorKind,
 };
 
-/// Where the history of a datacenter begins.
+/// The first index of a datacenter's history.
 const FIRST_INDEX: u64 = 10;
 
 /// A Consul in memory, seen from an agent in one of its datacenters. Clones are the same.
@@ -151,7 +151,7 @@ impl FakeConsul {
         self.in_datacenter(datacenter, |store| store.put(key, value));
     }
 
-    /// Lets a datacenter lose its memory and begin a history anew, as servers in development mode do in a restart.
+    /// Clears a datacenter and restarts its history, like servers in development mode after a restart.
     ///
     /// # Panics
     ///
@@ -189,14 +189,14 @@ impl FakeConsul {
         self.state().seen.clone()
     }
 
-    /// How many requests there were so far whose path after `/v1/` begins so.
+    /// Number of requests so far whose path after `/v1/` begins with `path`.
     pub fn count(&self, path: &str) -> usize {
         let state = self.state();
         let matching = state.seen.iter().filter(|seen| seen.path.starts_with(path));
         matching.count()
     }
 
-    /// How many requests were under way at the same time at most.
+    /// Maximum number of concurrent requests so far.
     pub fn most_in_flight(&self) -> usize {
         self.state().most_in_flight
     }

@@ -1,4 +1,4 @@
-//! What can be told to the agent.
+//! The writing calls of the agent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

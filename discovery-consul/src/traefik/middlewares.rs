@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many middlewares may be inside each other.
+/// Maximum depth of nested middlewares.
 const DEEPEST: usize = 8;
 
 /// The most middlewares of a router.

@@ -37,10 +37,10 @@ use self::rule::Conditions;
 use self::services::Service;
 pub(crate) use self::services::{Server, server_of};
 
-/// What all of Traefik's tags begin with.
+/// The prefix of Traefik's tags.
 const PREFIX: &str = "traefik.";
 
-/// What the tags of a service say.
+/// The result of translating a service's tags.
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     /// In our own terms, without our prefix.
@@ -50,7 +50,7 @@ pub(crate) struct Translated {
     pub(crate) problems: Problems,
 }
 
-/// What is known besides the tags.
+/// The context of the tags.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'s> {
     /// The name of the service in Consul.
@@ -59,7 +59,7 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) entry_points: &'s [String],
 }
 
-/// Whether a tag is one of Traefik's.
+/// Returns true if a tag is one of Traefik's.
 pub(crate) fn is_traefik(key: &str) -> bool {
     key.get(..PREFIX.len())
         .is_some_and(|head| head.eq_ignore_ascii_case(PREFIX))
@@ -118,7 +118,7 @@ struct Served {
     service: Option<String>,
 }
 
-/// Why a router is left out: the key of a tag, a code and the reason.
+/// The reason why a router is left out: the key of a tag, a code and a text.
 type LeftOut = (String, &'static str, String);
 
 impl Translation {

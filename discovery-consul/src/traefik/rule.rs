@@ -7,7 +7,7 @@ use discovery_core::text::without_root;
 /// The most alternatives that a rule may have when it is multiplied out.
 const MOST_ALTERNATIVES: usize = 16;
 
-/// How deep parentheses may be.
+/// Maximum depth of parentheses.
 const DEEPEST: usize = 16;
 
 /// Conditions that must all hold. What is `None` or empty holds always.
@@ -15,7 +15,7 @@ const DEEPEST: usize = 16;
 pub(super) struct Conditions {
     /// One of these hosts.
     pub(super) hosts: Option<BTreeSet<String>>,
-    /// This path, as a route template.
+    /// The path, as a route template.
     pub(super) path: Option<String>,
     /// One of these methods.
     pub(super) methods: Option<BTreeSet<String>>,
@@ -240,7 +240,7 @@ fn literal(path: &str) -> Result<&str, String> {
     }
 }
 
-/// What must hold if both do; `None`: both never do.
+/// Combines two conditions that must both hold. `None` if they exclude each other.
 fn both(left: &Conditions, right: &Conditions) -> Result<Option<Conditions>, String> {
     let common =
         |left: &Option<BTreeSet<String>>, right: &Option<BTreeSet<String>>| match (left, right) {

@@ -146,7 +146,7 @@ fn left_out(code: &str) -> (Vec<String>, Vec<String>) {
     (vec![], vec![code.to_owned()])
 }
 
-/// Nobody gets in whom Traefik would keep out.
+/// A request that Traefik would reject is not let through.
 #[test]
 fn a_router_whose_protection_cannot_be_done_is_left_out() {
     const NAME: &str = "traefik.http.routers.r.middlewares";

@@ -24,10 +24,10 @@ use crate::client::{
     Answer, Check, ConsulClient, ConsulError, Followed, Follower, Query, ServiceTags,
 };
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "discovery::consul";
 
-/// What one datacenter is watched with.
+/// The context of one datacenter's watch.
 #[derive(Clone)]
 pub(super) struct Watching {
     pub(super) client: ConsulClient,
@@ -39,7 +39,7 @@ pub(super) struct Watching {
     pub(super) changed: Arc<Notify>,
 }
 
-/// The watch of one datacenter, between two events.
+/// The notification of changes.
 struct Watch {
     watching: Watching,
     services: ServiceTable,
@@ -47,27 +47,27 @@ struct Watch {
     schedule: ReadSchedule,
     resync: Resync,
     guard: Guard,
-    /// What the servers say.
+    /// The services as the servers describe them.
     said: Services,
-    /// Why each of the two queries fails.
+    /// The reason why each of the two queries fails.
     failures: [Option<Arc<str>>; 2],
     unread: UnreadServices,
     was_listed: bool,
-    /// The services of the first list that nobody has tried to read yet. It only shrinks: where something always changes there
-    /// is always something to be read.
+    /// The services of the first list that no read has attempted yet. The set only shrinks: in a datacenter
+    /// with constant changes there is always something to read.
     untried: HashSet<Arc<str>>,
-    /// Whether each of the two queries has ended once, with or without success.
+    /// True for each of the two queries if it has ended once, with or without success.
     have_ended: [bool; 2],
     completion: Completion,
     last_ok: Option<Moment>,
-    /// Whether anything is to be shown that was not.
+    /// True if there are changes to publish.
     is_dirty: bool,
-    /// Whether nothing was being read when it was last shown.
+    /// True if no read was pending at the last publication.
     was_settled: bool,
     published: watch::Sender<Arc<DatacenterState>>,
 }
 
-/// Which of the two queries.
+/// The two queries.
 #[derive(Clone, Copy)]
 enum Source {
     Services = 0,
@@ -363,7 +363,7 @@ impl Watch {
         }
     }
 
-    /// When something is to be done although nothing happens.
+    /// Returns the time of the next action that needs no event.
     fn next_due(&self) -> Option<Instant> {
         let dues = [
             self.schedule.next_due(),
@@ -390,7 +390,7 @@ impl Watch {
         self.is_dirty |= dues.into_iter().flatten().any(|at| at <= now);
     }
 
-    /// Whether it is shown nothing yet, since the rest of a first whole is being read.
+    /// Returns true if publication waits for the rest of a first complete read.
     fn is_beginning(&self) -> bool {
         let is_settled = self.schedule.is_settled();
         !self.completion.is_complete()
@@ -399,12 +399,12 @@ impl Watch {
             && self.failures == [None, None]
     }
 
-    /// Whether everything was read once, or could not be.
+    /// Returns true if every listed service has been read, or its read has failed.
     fn was_tried(&self) -> bool {
         self.was_listed && self.untried.is_empty()
     }
 
-    /// How many believed instances are of services that are not listed any more and that are still to be read.
+    /// Number of trusted instances of services that are no longer listed and still to be read.
     fn going(&self, believed: &Services) -> usize {
         let unsettled = self.schedule.unsettled();
         let unlisted = unsettled.filter(|name| !self.services.lists(name));
@@ -473,7 +473,7 @@ impl Watch {
     }
 }
 
-/// How long to wait before a service is read again that could not be.
+/// Returns the wait before an unreadable service is read again.
 fn backoff(options: &WatchOptions, attempts: u32) -> Duration {
     let policy = Backoff::new(options.follow.backoff, options.follow.refused);
     policy.wait(attempts.saturating_add(1), fastrand::f64())

@@ -17,7 +17,7 @@ use super::options::{Datacenters, WatchOptions};
 use super::state::DatacenterState;
 use crate::client::{Answer, ConsulClient, ConsulError, ConsulErrorKind, Query, Retry};
 
-/// What is known of all datacenters.
+/// The known state of all datacenters.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WatchState {
@@ -25,9 +25,10 @@ pub struct WatchState {
     pub own: Option<Arc<str>>,
     /// The datacenters: the own one first, then the others in the order in which they were listed, or by name.
     pub datacenters: Vec<Arc<DatacenterState>>,
-    /// Whether it is known which datacenters are to be watched: at once, unless they are [all](Datacenters::All) that there are.
+    /// True if the datacenters to watch are known. This is immediate, unless they are
+    /// [all](Datacenters::All) datacenters.
     pub are_listed: bool,
-    /// Why it is not known which datacenters there are; those that were known stay.
+    /// The reason why the list of datacenters cannot be read. Those that were known stay.
     pub failure: Option<Arc<str>>,
 }
 
@@ -94,12 +95,12 @@ impl ConsulWatch {
         }
     }
 
-    /// What is known, and when that changes. Ages may change without a signal.
+    /// The state and its changes. Ages may change without a notification.
     pub fn states(&self) -> watch::Receiver<Arc<WatchState>> {
         self.states.clone()
     }
 
-    /// What is known now.
+    /// The current state.
     pub fn state(&self) -> Arc<WatchState> {
         Arc::clone(&self.states.borrow())
     }
@@ -118,7 +119,7 @@ impl fmt::Debug for ConsulWatch {
 /// The watch of one datacenter while it runs.
 struct Running {
     state: watch::Receiver<Arc<DatacenterState>>,
-    /// Where it is in the order of those who are watched.
+    /// The position among the watched datacenters.
     position: usize,
     /// Since when it is not in the list any more.
     missing_since: Option<Instant>,

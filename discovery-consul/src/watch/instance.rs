@@ -12,11 +12,11 @@ pub struct ServiceInstance {
     pub node: String,
     /// Its id, unique on its node.
     pub id: String,
-    /// Where it is: its own address, or that of its node. May be a host name, or empty.
+    /// The address: its own, or that of its node. May be a host name, or empty.
     pub address: String,
     /// Its port; 0: none.
     pub port: u16,
-    /// Where it is for other datacenters, if somebody said so.
+    /// The address for other datacenters, if one is set.
     pub wan: Option<TaggedAddress>,
     /// Free text.
     pub tags: Vec<String>,

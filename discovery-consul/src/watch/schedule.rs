@@ -1,4 +1,4 @@
-//! Which service is read when. Pure.
+//! The schedule of reading services. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use tokio::time::Instant;
 
-/// Which service is read when: those that were touched in their order, and every one when its time has come, after those.
+/// The schedule of reading services: first the touched ones in their order, then every service that is due.
 #[derive(Debug, Default)]
 pub(super) struct ReadSchedule {
     waiting: IndexSet<Arc<str>>,
-    /// Those whose time has come, with nothing that is known to be new.
+    /// Services that are due without a known change.
     overdue: IndexSet<Arc<str>>,
     reading: HashSet<Arc<str>>,
-    /// Touched while they were being read: what comes may be older than what touched them.
+    /// Services that were touched while being read: the result may be older than the change.
     again: HashSet<Arc<str>>,
-    /// Those that were touched and have not been read since.
+    /// Services that were touched and have not been read since.
     news: HashSet<Arc<str>>,
     due: BTreeSet<(Instant, Arc<str>)>,
     due_of: HashMap<Arc<str>, Instant>,
@@ -76,13 +76,13 @@ impl ReadSchedule {
         }
     }
 
-    /// When the time of the next has come.
+    /// The time at which the next service is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Whether everything was read, or tried, that there was news of. Reads that only make sure do not count: among thousands
-    /// of services there is always one of those.
+    /// Returns true if every service with a change was read, or its read was tried. Periodic reads do not
+    /// count: among thousands of services one is always due.
     pub(super) fn is_settled(&self) -> bool {
         self.news.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What the two blocking queries have last said, and which services the next answers are about. Pure.
+//! The last results of the two blocking queries, and the services that the next results touch. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(super) struct ServiceTable {
     has_seen_consul: bool,
 }
 
-/// The service that Consul's servers are themselves. Whoever may read it always sees it.
+/// The service of Consul's own servers. A token that may read it always sees it.
 const CONSUL: &str = "consul";
 
 impl ServiceTable {
@@ -39,17 +39,17 @@ impl ServiceTable {
         touched
     }
 
-    /// Whether the servers hide from us what they have shown before.
+    /// Returns true if the servers hide services that they have shown before.
     pub(super) fn is_hidden(&self) -> bool {
         self.has_seen_consul && !self.last.contains_key(CONSUL)
     }
 
-    /// Whether there is nothing in the last answer.
+    /// Returns true if the last result is empty.
     pub(super) fn is_blank(&self) -> bool {
         self.last.is_empty()
     }
 
-    /// Whether the service is in the last answer.
+    /// Returns true if the service is in the last result.
     pub(super) fn lists(&self, name: &str) -> bool {
         self.last.contains_key(name)
     }
@@ -73,16 +73,16 @@ struct Row {
     modified: u64,
 }
 
-/// What an answer is about.
+/// The services and nodes that a result touches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Touched {
     /// Services whose checks have changed.
     pub(super) services: BTreeSet<Arc<str>>,
     /// Nodes whose own checks have changed, and with them all services on them.
     pub(super) nodes: BTreeSet<String>,
-    /// When the rows that are there have changed.
+    /// The indexes at which the existing rows changed.
     indexes: HashSet<u64>,
-    /// Whether rows are gone.
+    /// True if rows were removed.
     has_removals: bool,
 }
 
@@ -91,8 +91,8 @@ impl Touched {
         self.services.is_empty() && self.nodes.is_empty()
     }
 
-    /// Whether what has moved the list of services to `wake` shows in these rows, too. Checks are registered together with
-    /// their instance, under one index.
+    /// Returns true if the change that moved the list of services to `wake` is also visible in these rows.
+    /// Checks are registered together with their instance, under one index.
     pub(super) fn explains(&self, wake: u64, answered: u64) -> bool {
         self.indexes.contains(&wake) || (self.has_removals && answered >= wake)
     }

@@ -1,4 +1,4 @@
-//! What the tests of this module share.
+//! Shared parts of this module's tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -46,7 +46,7 @@ impl UnreadServices {
             .collect()
     }
 
-    /// Those of which nothing is known: they are listed, and never was any instance of them read.
+    /// Returns the services without known state: they are listed, but no instance of them was ever read.
     pub(super) fn unknown(
         &self,
         said: &Services,
@@ -60,7 +60,7 @@ impl UnreadServices {
     }
 }
 
-/// Whether everything was read once, so that what is not there is not there.
+/// The completion of the first read of everything, after which an absent service does not exist.
 #[derive(Debug)]
 pub(super) struct Completion {
     grace: Duration,
@@ -91,7 +91,7 @@ impl Completion {
         self.is_complete
     }
 
-    /// When the waiting is over.
+    /// Returns the end of the wait.
     pub(super) fn due(&self) -> Option<Instant> {
         let since = self.waits_since.filter(|_| !self.is_complete)?;
         Some(since + self.grace)

@@ -99,8 +99,8 @@ impl KeyValueLabels {
 }
 
 impl KeyValueLabels {
-    /// What to tell of a service that has labels of the dialect, and none that says whether it is served: probably
-    /// somebody misspelt that one, or does not know of it.
+    /// Returns a warning for a service that has labels of the dialect, but not the label that enables it.
+    /// That label was probably misspelt or forgotten.
     fn forgotten(&self, labels: &Labels) -> Option<Problem> {
         let own = || {
             let keys = labels.keys();

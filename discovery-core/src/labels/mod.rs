@@ -81,14 +81,14 @@ impl<P: LabelsParser + ?Sized> LabelsParser for Arc<P> {
     }
 }
 
-/// What a [`LabelsParser`] made of a service.
+/// The result of a [`LabelsParser`] for one service.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Parsed {
     /// The service's clusters and routes; `None`: the service does not ask to be served.
     pub fragment: Option<ProxyConfig>,
-    /// What is wrong with the labels. The pointers are label keys: `/proxy.routes.api.order`. An error quarantines the
-    /// service, with its last good form in place of this fragment.
+    /// Problems of the labels. The pointers are label keys: `/proxy.routes.api.order`. An error quarantines
+    /// the service: its last known good form serves in place of this fragment.
     pub problems: Problems,
 }
 

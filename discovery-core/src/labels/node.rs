@@ -27,7 +27,7 @@ impl<'t> LabelNode<'t> {
         Self { tree, node, depth }
     }
 
-    /// Whether there are labels here or below.
+    /// Returns true if there are labels here or below.
     pub fn exists(&self) -> bool {
         self.node.is_some()
     }
@@ -64,14 +64,14 @@ impl<'t> LabelNode<'t> {
             .collect()
     }
 
-    /// Everything below `name` as one flat map: `Metadata.a.b` is the entry `a.b`.
+    /// Returns all labels below `name` as one flat map: `Metadata.a.b` is the entry `a.b`.
     pub fn map(&self, name: &str) -> Option<Metadata> {
         let child = self.child(name);
         let map = child.entries();
         (!map.is_empty()).then_some(map)
     }
 
-    /// Everything below this place as one flat map.
+    /// Returns all labels below this place as one flat map.
     pub fn entries(&self) -> Metadata {
         let mut map = Metadata::new();
         let Some(node) = self.node else { return map };

@@ -345,7 +345,7 @@ impl Merged {
         }
     }
 
-    /// How each provider is doing at this moment, in their order.
+    /// The current state of each provider, in their order.
     pub fn providers(&self) -> Vec<ProviderReport> {
         let merged = self.state();
         let report = |(position, source): (usize, &MergeSource)| {

@@ -11,7 +11,7 @@ use crate::contain::Broken;
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::provider::Strictness;
 
-/// How a provider's configuration is prepared.
+/// The preparation of a provider's configuration.
 #[derive(Clone)]
 pub(super) struct Preparation {
     pub(super) provider: Arc<str>,
@@ -26,15 +26,16 @@ pub(super) struct Preparation {
 pub(super) struct Prepared {
     /// The provider's configuration that it was made from.
     pub(super) revision: Revision,
-    /// What is left of it. Compiles without an error, unless it is refused.
+    /// The usable rest of the configuration. Compiles without an error, unless it is rejected.
     pub(super) config: Arc<ProxyConfig>,
     /// Errors: of what was left out, or of the whole if it is refused.
     pub(super) problems: Problems,
-    /// Whether nothing of it may be used.
+    /// True if the configuration is rejected as a whole.
     pub(super) refused: bool,
-    /// What serves in an older form, since the newest is bad, each with the problem that says so.
+    /// The items that serve in an older form because the newest is bad, each with the problem that reports
+    /// it.
     pub(super) kept: HashMap<Item, Kept>,
-    /// Whether it may come out differently when it is tried again.
+    /// True if a retry may have another result.
     pub(super) retry: bool,
 }
 

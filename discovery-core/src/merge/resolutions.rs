@@ -1,4 +1,4 @@
-//! What the destinations of each cluster were resolved to, and when that is looked at again.
+//! The resolved destinations of each cluster, and the time of the next resolution.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -38,11 +38,12 @@ pub(super) struct Resolutions {
 struct Resolution {
     input: Arc<Destinations>,
     question: u64,
-    /// What came of it last. An error leaves it as it was.
+    /// The last result. An error leaves it unchanged.
     output: Option<Resolved>,
     error: Option<Problem>,
     failures: u32,
-    /// When to resolve next; `None`: under way, or not before the input changes.
+    /// The time of the next resolution. `None` while one is running, or if the next one waits for a change
+    /// of the input.
     due: Option<Instant>,
 }
 

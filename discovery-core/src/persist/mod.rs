@@ -16,10 +16,10 @@ use crate::contain::require_regular;
 use crate::replace::{Replacement, beside, check_directory};
 use crate::runner::KeptService;
 
-/// How long to wait after the disk refused, since a full disk stays full for a while.
+/// The wait after a failed write, since a full disk stays full for a while.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// How long the file may say that the configuration was last confirmed before it was.
+/// The longest time by which the file's confirmation time may lag behind the actual one.
 const REFRESH: Duration = Duration::from_secs(3600);
 
 /// The largest file that is read back.
@@ -33,9 +33,9 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     path: PathBuf,
-    /// Whether what is on disk is older than what serves.
+    /// True if the file is older than the configuration that serves.
     behind: bool,
-    /// When it was last written.
+    /// The time of the last write.
     saved_at: Option<Instant>,
     /// Not to be tried again before.
     retry_at: Option<Instant>,
@@ -51,7 +51,8 @@ impl Store {
         }
     }
 
-    /// Whether it is time to write, after an answer that changed something or only confirmed it.
+    /// Returns true if the configuration should be written now, after a poll that changed it or only
+    /// confirmed it.
     pub(crate) fn is_due(&mut self, changed: bool, now: Instant) -> bool {
         let fresh = |at| now.duration_since(at) < REFRESH;
         self.behind |= changed || !self.saved_at.is_some_and(fresh);
@@ -106,7 +107,7 @@ impl Store {
     }
 }
 
-/// Why the last good configuration could not be written or read.
+/// The reason why the last known good configuration could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PersistError {
     #[error("{}: {source}", path.display())]

@@ -68,8 +68,8 @@ impl StaticProvider {
         self
     }
 
-    /// Replaces the configuration, all of it at once. Returns whether it is another one than before; if it is not,
-    /// nobody is woken.
+    /// Replaces the whole configuration at once. Returns true if it differs from the previous one;
+    /// otherwise no subscriber is notified.
     pub fn update(&self, config: impl Into<Arc<ProxyConfig>>) -> bool {
         self.update_with(config.into(), Problems::new())
     }

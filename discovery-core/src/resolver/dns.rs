@@ -30,7 +30,7 @@ const LOOKUPS: usize = 16;
 const SLOW_LOOKUPS: usize = 8;
 /// A name is looked up no more often than this.
 const MIN_REFRESH: Duration = Duration::from_secs(1);
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Resolves the host names of destinations.
@@ -51,11 +51,11 @@ pub struct DnsResolver {
     timeout: Duration,
     lookups: Arc<Semaphore>,
     slow_lookups: Arc<Semaphore>,
-    /// What names last stood for.
+    /// The last known addresses of names.
     names: Arc<Mutex<Names>>,
 }
 
-/// Why a name has no addresses of now.
+/// The reason why a name has no current addresses.
 struct Unknown {
     reason: String,
     slow: bool,
@@ -63,7 +63,7 @@ struct Unknown {
 
 type Found = Result<Vec<IpAddr>, Unknown>;
 
-/// Which addresses of a name are used.
+/// The address families that are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AddressFamily {
@@ -82,7 +82,7 @@ impl DnsResolver {
         Self::with_lookup(SystemLookup)
     }
 
-    /// A resolver that asks somebody else.
+    /// Creates a resolver that uses another look-up.
     pub fn with_lookup(lookup: impl Lookup + 'static) -> Self {
         Self {
             lookup: Arc::new(lookup),

@@ -49,7 +49,7 @@ use crate::discovery::Destinations;
 /// ```
 #[async_trait]
 pub trait DestinationResolver: Send + Sync {
-    /// What the destinations of a cluster stand for.
+    /// Resolves the destinations of a cluster.
     ///
     /// Called when a cluster appears or its destinations change, and again after [`Resolved::refresh_after`]. Several
     /// clusters are resolved at the same time.
@@ -92,20 +92,22 @@ impl<R: DestinationResolver + ?Sized> DestinationResolver for Arc<R> {
     }
 }
 
-/// What destinations stand for.
+/// The resolved destinations of a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Resolved {
     /// The destinations that serve.
     pub destinations: Destinations,
-    /// What could not be resolved. Pointers begin at the cluster: `/Destinations/d1`.
+    /// Problems of destinations that could not be resolved. Pointers begin at the cluster:
+    /// `/Destinations/d1`.
     pub problems: Problems,
-    /// When to ask again, not before a second has passed; `None`: when the cluster's destinations change.
+    /// The time until the next resolution, at least 1 s. `None` to resolve again only if the cluster's
+    /// destinations change.
     pub refresh_after: Option<Duration>,
 }
 
 impl Resolved {
-    /// These destinations, until the cluster's change.
+    /// Creates a result that is valid until the cluster's destinations change.
     pub fn new(destinations: Destinations) -> Self {
         Self {
             destinations,
@@ -128,7 +130,7 @@ impl Resolved {
     }
 }
 
-/// Why a cluster's destinations could not be resolved.
+/// The reason why a cluster's destinations could not be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ResolveError {

@@ -10,19 +10,19 @@ use crate::discovery::{DiscoveredService, ServiceContent};
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::labels::LabelsParser;
 
-/// What a service was found to be.
+/// The evaluation of a service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Evaluation {
     /// Its configuration; `None`: it does not ask to be served. Means nothing if there are errors.
     pub(super) fragment: Option<Arc<ProxyConfig>>,
-    /// What is wrong with it.
+    /// Its problems.
     pub(super) problems: Problems,
     /// Its last good rules with its current destinations, in case the fragment cannot be used.
     pub(super) fallback: Option<Arc<ProxyConfig>>,
 }
 
 impl Evaluation {
-    /// Whether the service can serve in this form.
+    /// Returns true if the service can serve in this form.
     pub(super) fn is_good(&self) -> bool {
         !self.problems.has_errors()
     }

@@ -1,7 +1,8 @@
-//! What serves of a service that is described wrongly: its last good rules, with the destinations that it has now.
+//! The fallback for a service with a bad description: its last known good rules, with its current
+//! destinations.
 //!
-//! Destinations are no configuration. Instances move while nobody corrects a label, and yesterday's addresses lead
-//! nowhere, or to somebody else.
+//! Destinations are not configuration. Instances move while a label waits for its correction, and old
+//! addresses lead nowhere, or to another service.
 
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ impl Evaluator {
         made.or_else(|| self.grafted(service, evaluation, good))
     }
 
-    /// What the last good labels make of the service as it is now.
+    /// Returns the configuration that the last known good labels make of the service's current state.
     fn made_again(
         &self,
         service: &DiscoveredService,

@@ -28,7 +28,8 @@ const STEPS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(
 /// The wait between the looks after these.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// How many looks follow each other at this pace: as many as a cluster takes seconds to get over a loss.
+/// Number of refreshes that follow each other at this interval: about the seconds that a cluster needs to
+/// recover from a loss.
 const STEADY_LOOKS: u32 = 30;
 
 /// The longest wait while the source itself does not answer: it is to be noticed at once when it does again.
@@ -39,16 +40,16 @@ const FORGOTTEN: u32 = 2;
 
 /// A service that is looked at.
 struct Looked {
-    /// How often that changed nothing.
+    /// Number of refreshes that changed nothing.
     in_vain: u32,
-    /// When it was last looked at; `None`: it is about to be.
+    /// The time of the last refresh. `None` if the first one is due.
     at: Option<Instant>,
-    /// When to look at it next, since requests still fail.
+    /// The time of the next refresh, since requests still fail.
     due: Option<Instant>,
     seen: Unreachable,
-    /// Whether the round that looks has not ended.
+    /// True while the round that refreshes the service is running.
     is_being_looked_at: bool,
-    /// What served when it was last looked at.
+    /// The configuration that served at the last refresh.
     form: Option<Arc<ProxyConfig>>,
 }
 

@@ -221,13 +221,13 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// What [`Runner::run_once`] found.
+/// The result of [`Runner::run_once`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Once {
     /// The configuration, the problems, and the error if there was one.
     pub state: Arc<ProviderState>,
-    /// What became of each service; `None`: the source did not answer.
+    /// The result of each service. `None` if the source could not be polled.
     pub report: Option<Arc<RoundReport>>,
 }
 
@@ -273,7 +273,7 @@ impl DiscoveryProvider {
         Arc::clone(&self.state.borrow())
     }
 
-    /// What became of each service in the last round that had an answer.
+    /// The result of each service in the last successful round.
     pub fn reports(&self) -> watch::Receiver<Option<Arc<RoundReport>>> {
         self.reports.clone()
     }

@@ -1,4 +1,4 @@
-//! What a runner tells the world.
+//! The reports and log messages of a runner.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Publisher {
         self.update(|state| state.status.next_round = Some(due));
     }
 
-    /// What was kept on disk serves until the source answers.
+    /// Publishes the configuration restored from disk, which serves until the source can be polled.
     pub(super) fn restored(&self, settled: Settled, revision: Revision, confirmed: Option<Moment>) {
         tracing::info!(
             target: "discovery::runner",
@@ -84,7 +84,7 @@ impl Publisher {
         });
     }
 
-    /// What was kept on disk cannot serve, so there is still nothing.
+    /// Reports that the configuration on disk cannot serve, so that there is still none.
     pub(super) fn restored_nothing(&self, services: usize, problems: Problems) {
         tracing::warn!(
             target: "discovery::runner",

@@ -1,4 +1,4 @@
-//! When the source is asked next.
+//! The schedule of polls.
 
 use std::time::Duration;
 

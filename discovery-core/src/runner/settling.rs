@@ -16,7 +16,7 @@ use crate::status::QuarantinedService;
 /// The code of the warning that the cluster of a route is not there.
 const UNKNOWN_CLUSTER: &str = "unknown_cluster";
 
-/// Whether the route that a pointer leads to has a cluster that `config` has not.
+/// Returns true if the route that a pointer names has a cluster that `config` lacks.
 fn misses_a_cluster(pointer: &str, config: &ProxyConfig) -> bool {
     let route = pointer.split_once("/Routes/").and_then(|(_, rest)| {
         let id = rest.split('/').next()?;
@@ -35,7 +35,7 @@ fn misses_a_cluster(pointer: &str, config: &ProxyConfig) -> bool {
         .any(|id| !config.clusters.contains_key(id))
 }
 
-/// Who has which id.
+/// The owner of each id.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     pub(super) clusters: HashMap<ClusterId, Arc<str>>,
@@ -62,7 +62,7 @@ struct Fallback {
 }
 
 impl Settling {
-    /// Nothing yet. What is `reserved` nobody but its owner gets.
+    /// Creates an empty state. Ids that are `reserved` go only to their owners.
     pub(super) fn new(reserved: Owners) -> Self {
         Self {
             reserved,

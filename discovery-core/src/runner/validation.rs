@@ -24,11 +24,11 @@ pub(super) struct Question {
     pub(super) fragment: Arc<ProxyConfig>,
 }
 
-/// What the validators say about a service.
+/// The result of the validators for a service.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) problems: Problems,
-    /// Whether all of them answered, or one answered that it objects.
+    /// True if all of them answered, or one of them objected.
     pub(super) answered: bool,
 }
 
@@ -41,13 +41,13 @@ pub(super) struct Validation {
     source: Arc<str>,
     validators: Arc<[Arc<dyn ConfigValidator>]>,
     limit: Duration,
-    /// Whose turn it is with what services say.
+    /// The order of validation for services as described.
     said: Turns,
-    /// Whose turn it is with last good rules and current destinations.
+    /// The order of validation for last known good rules with current destinations.
     fallen_back: Turns,
 }
 
-/// Whose turn it is.
+/// The order of validation.
 struct Turns {
     /// Services that could not be validated: the round that tried last, or [`NEVER_REACHED`].
     tried: HashMap<Arc<str>, u64>,

@@ -36,15 +36,15 @@ pub(super) struct Worker {
     pub(super) disk: Blocking,
 }
 
-/// How a round ended.
+/// The end of a round.
 pub(super) enum RoundEnd {
     /// The source answered.
     Answered {
         report: Arc<RoundReport>,
-        /// Whether services are missing whose removal must be confirmed.
+        /// True if missing services wait for their removal to be confirmed.
         removal_pending: bool,
     },
-    /// It did not, for the so-manieth time in a row.
+    /// A failure of the source, and the number of consecutive failures.
     Failed(DiscoverError, u32),
     /// The runtime is shutting down.
     ShuttingDown,
@@ -325,8 +325,8 @@ impl Worker {
         Some(())
     }
 
-    /// Those of the kept services that the rules still allow, which may have become stricter since the file was
-    /// written; and what is wrong with the others.
+    /// Splits the kept services into those that the rules still allow, which may have become stricter since
+    /// the file was written, and the problems of the others.
     async fn still_good(&mut self, kept: Vec<KeptService>) -> Option<(Vec<KeptService>, Problems)> {
         let evaluator = Arc::clone(&self.evaluator);
         let (kept, mut dropped) = off_the_runtime(move || {

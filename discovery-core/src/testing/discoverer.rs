@@ -50,7 +50,7 @@ struct Shared {
     calls: watch::Sender<usize>,
     reports: watch::Sender<Vec<Arc<RoundReport>>>,
     changed: Notify,
-    /// What the source was told that requests do not get through to.
+    /// The reports of services that requests cannot reach.
     unreachable: Mutex<Vec<UnreachableService>>,
     ignores_unreachable: AtomicBool,
 }
@@ -111,7 +111,7 @@ impl ScriptedDiscoverer {
         self.push(Step::Panic);
     }
 
-    /// Makes the call that gets the next step take so long.
+    /// Delays the call that gets the next step by `time`.
     pub fn delay(&self, time: Duration) {
         self.push(Step::Delay(time));
     }
@@ -137,7 +137,7 @@ impl ScriptedDiscoverer {
         std::mem::take(&mut *self.shared.unreachable.lock())
     }
 
-    /// How often the source was asked.
+    /// Number of polls.
     pub fn calls(&self) -> usize {
         *self.shared.calls.borrow()
     }
@@ -149,7 +149,7 @@ impl ScriptedDiscoverer {
         let _ = counts.wait_for(|count| *count >= calls).await;
     }
 
-    /// What the source was told about its services, round by round.
+    /// The reports that the source was given, round by round.
     pub fn reports(&self) -> Vec<Arc<RoundReport>> {
         self.shared.reports.borrow().clone()
     }

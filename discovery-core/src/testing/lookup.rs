@@ -59,7 +59,7 @@ impl ScriptedLookup {
         self.answer(name, Answer::Hang);
     }
 
-    /// How many names were looked up.
+    /// Number of names that were looked up.
     pub fn calls(&self) -> usize {
         self.names().calls
     }

@@ -1,4 +1,4 @@
-//! What instances say of the routes of their service.
+//! The route hints in the tags of a service's instances.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,7 @@ fn first(
     Some(used)
 }
 
-/// Whether the same hosts match, however they are written.
+/// Returns true if both patterns match the same hosts, independent of their spelling.
 fn same_hosts(one: &str, other: &str) -> bool {
     let matcher = |text| {
         let hosts = vec![HostPattern::parse(text).ok()?];
@@ -68,7 +68,7 @@ fn same_hosts(one: &str, other: &str) -> bool {
     are_same(matcher(one), matcher(other))
 }
 
-/// Whether the same paths match: names of parameters make no difference.
+/// Returns true if both templates match the same paths. Names of parameters make no difference.
 fn same_paths(one: &str, other: &str) -> bool {
     let matcher = |text| {
         let path = PathTemplate::parse(text).ok()?;

@@ -1,4 +1,4 @@
-//! What nodes say, made fit for a message.
+//! Texts of nodes in a form fit for a message.
 
 /// Characters of a value that are shown, as many as where configurations are compiled.
 const MOST: usize = 120;

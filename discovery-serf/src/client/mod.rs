@@ -85,12 +85,12 @@ impl SerfClient {
         self.handle.agent()
     }
 
-    /// Whether the connection has ended.
+    /// Returns true if the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.handle.is_closed()
     }
 
-    /// Returns when the connection has ended, whoever ended it.
+    /// Returns when the connection has ended, for any reason.
     ///
     /// # Cancel safety
     ///
@@ -99,7 +99,7 @@ impl SerfClient {
         self.handle.closed().await;
     }
 
-    /// Why the connection has ended; `None` while it has not.
+    /// The reason for the end of the connection. `None` while it is open.
     pub fn end(&self) -> Option<&ClientError> {
         self.handle.end()
     }

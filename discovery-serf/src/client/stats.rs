@@ -1,11 +1,11 @@
-//! What an agent says about itself.
+//! The statistics of an agent.
 
 use std::collections::BTreeMap;
 
 use crate::member::Tags;
 
-/// What an agent says about itself: values by name, in sections. Agents have `agent`, `runtime`, `serf`, `event_handlers`,
-/// and `tags` with the tags of their own node.
+/// The statistics of an agent: values by name, in sections. Agents have `agent`, `runtime`, `serf`,
+/// `event_handlers`, and `tags` with the tags of their own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     sections: BTreeMap<String, Tags>,

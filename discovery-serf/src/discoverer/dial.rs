@@ -1,4 +1,4 @@
-//! How agents are reached.
+//! Connections to agents.
 
 use std::io;
 

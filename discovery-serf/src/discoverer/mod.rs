@@ -31,7 +31,8 @@ const BACKOFF: Duration = Duration::from_millis(100);
 /// The longest wait after any error that may end by itself: an agent that comes back is to be noticed within moments.
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-/// The wait after a refusal, which stays until somebody changes something. Asking again soon would only fill the agent's log.
+/// The wait after a rejection, which lasts until an operator changes something. Earlier retries would only
+/// fill the agent's log.
 const REFUSED: Duration = Duration::from_secs(10);
 
 /// Discovers the services of a Serf cluster by asking one of its agents.
@@ -65,7 +66,7 @@ struct Shared {
     view: Mutex<View>,
 }
 
-/// What the last round has seen, for who asks.
+/// The result of the last round, for accessors.
 #[derive(Clone, Debug, Default)]
 struct View {
     agent: Option<Arc<str>>,

@@ -25,13 +25,13 @@ use crate::options::SerfOptions;
 /// The shortest time after which a round is given up.
 const LEAST_ROUND: Duration = Duration::from_secs(60);
 
-/// What a round takes beside waiting for agents: making configuration of ten thousand members.
+/// The time limit of a round's own work: the conversion of ten thousand members.
 const CONVERSION: Duration = Duration::from_secs(10);
 
-/// How slowly a long answer may come in, in bytes a second; see [`SerfClient`](crate::client::SerfClient).
+/// The lowest rate of a long response, in bytes per second; see [`SerfClient`](crate::client::SerfClient).
 const SLOWEST: usize = 1 << 20;
 
-/// What is kept between rounds.
+/// The state kept between rounds.
 pub(super) struct Rounds {
     agents: Vec<Arc<str>>,
     /// The agent to ask next, if there is no connection.
@@ -40,7 +40,7 @@ pub(super) struct Rounds {
     standing: Arc<Standing>,
     /// Since when agents answer; `None`: none has.
     answering: Option<Instant>,
-    /// Whether a round has ended with an answer.
+    /// True if a round has ended successfully.
     has_answered: bool,
     alarm: Alarm,
     /// The key of a file that was refused.
@@ -54,23 +54,23 @@ struct RefusedKey {
     reason: String,
 }
 
-/// What a round needs.
+/// The context of a round.
 pub(super) struct Asking<'a> {
     pub(super) options: &'a Arc<SerfOptions>,
     pub(super) dialer: Option<&'a dyn Dial>,
     pub(super) signal: &'a Arc<Signal>,
 }
 
-/// What came of a round.
+/// The result of a round.
 pub(super) struct Answer {
     pub(super) discovery: Discovery,
     pub(super) left_out: Vec<LeftOut>,
     pub(super) agent: Arc<str>,
-    /// When to ask again, if before the interval.
+    /// The time of the next poll, if it is before the interval.
     pub(super) wake: Option<Instant>,
 }
 
-/// How long a round may take: every agent may let it wait for everything.
+/// The maximum duration of a round, in which every agent reaches every time limit.
 pub(super) fn longest(options: &SerfOptions) -> Duration {
     let requests = options.request_timeout.saturating_mul(2);
     let agent = options
@@ -234,8 +234,8 @@ impl Rounds {
         self.next = at.map_or(0, |at| (at + 1) % self.agents.len());
     }
 
-    /// Whether an agent that knows of no service had better not be believed yet: there may be something on disk that
-    /// serves, and it may have been started just now.
+    /// Returns true if an agent that knows no service should not be trusted yet: a configuration restored
+    /// from disk may be serving, and the agent may have started just now.
     fn is_too_early(
         &self,
         standing: &Standing,

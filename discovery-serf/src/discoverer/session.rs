@@ -16,7 +16,7 @@ use crate::client::{
 };
 use crate::member::Member;
 
-/// How often an agent is asked that sends no events.
+/// The poll interval for an agent that sends no events.
 pub(super) const POLL: Duration = Duration::from_secs(2);
 
 /// A connection to an agent that says when something happens. Dropping it closes the connection.
@@ -24,9 +24,9 @@ pub(super) struct Session {
     client: SerfClient,
     /// The agent's address.
     pub(super) agent: Arc<str>,
-    /// Whether the agent has not listed its members over this connection yet.
+    /// True if the agent has not listed its members over this connection yet.
     pub(super) is_new: bool,
-    /// Why the agent sends no events, if it does not.
+    /// The reason why the agent sends no events. `None` if it does.
     pub(super) refusal: Option<ClientError>,
     _watching: Watching,
 }

@@ -14,9 +14,9 @@ const MOST_VALUES: usize = 64;
 
 /// A part of a service that requests can ask for.
 pub(super) struct Variant {
-    /// What follows the ids of the service: `@version=v2`.
+    /// The suffix of the service's ids: `@version=v2`.
     pub(super) suffix: String,
-    /// How requests ask for it.
+    /// The header conditions of its requests.
     pub(super) headers: Vec<RouteHeader>,
     /// Positions of its instances.
     pub(super) instances: Vec<usize>,
@@ -27,7 +27,8 @@ pub(super) struct Variant {
 pub(super) struct Variants(Vec<Variant>);
 
 impl Variants {
-    /// Versions before regions: a request that asks for both, where nobody has both, gets the version.
+    /// Returns the variants of a service. Versions come before regions: a request that selects both, where
+    /// no instance has both, gets the version.
     pub(super) fn of(service: &Service, options: &GenerateOptions, said: &mut Problems) -> Self {
         let instances = &service.instances;
         let versions = Kind {
@@ -85,7 +86,7 @@ struct Kind<'o> {
 
 /// A version or region that some instances have.
 struct Value {
-    /// As the first of them spells it.
+    /// The spelling of the first instance.
     spelling: String,
     instances: Vec<usize>,
 }
@@ -154,7 +155,7 @@ impl Kind<'_> {
         })
     }
 
-    /// How requests ask for a value.
+    /// Returns the header condition for a value.
     fn asked(&self, value: &Value) -> Option<RouteHeader> {
         Some(RouteHeader {
             name: self.header?.to_owned(),

@@ -9,7 +9,7 @@ use crate::client::AuthKey;
 /// Longer is no key.
 const LONGEST: u64 = 64 * 1024;
 
-/// Why there is no key in a file.
+/// The reason why no key could be read from a file.
 #[derive(Debug, thiserror::Error)]
 #[error("the agents' key cannot be read from `{}`", path.display())]
 pub struct KeyFileError {

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::client::{ClientError, ClientErrorKind, ConnectOptions, SerfClient};
 use crate::discoverer::Dial;
 
-/// Where an agent is.
+/// The connection to an agent.
 #[derive(Clone)]
 pub(super) struct Agent {
     options: ConnectOptions,

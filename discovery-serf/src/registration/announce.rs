@@ -9,21 +9,21 @@ use crate::Tags;
 use crate::catalog::tags;
 use crate::client::SerfClient;
 
-/// What an agent's own node is called, and what it says about itself.
+/// The name and tags of an agent's own node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) tags: Tags,
 }
 
-/// What has to be told to an agent.
+/// The changes of tags to send to an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) set: Tags,
     pub(super) delete: BTreeSet<String>,
 }
 
-/// What a node was told before.
+/// The earlier registration of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Earlier {
     /// Under which names it may announce the service.
@@ -111,8 +111,8 @@ impl Node {
         }
     }
 
-    /// Whether it says nothing of a service, although it was told to. What somebody has changed by hand is another matter:
-    /// a weight, or a service whose name alone was taken away.
+    /// Returns true if the node has no tags of the service although they were set. Manual changes are
+    /// another matter: a weight, or a service whose name alone was removed.
     pub(super) fn has_forgotten(&self) -> bool {
         let is_absent = |key| self.tags.bytes(key).is_none();
         is_absent(tags::SERVICE) && is_absent(tags::HTTP_PORT)
@@ -125,7 +125,7 @@ impl Node {
         (!service.is_empty()).then(|| service.to_owned())
     }
 
-    /// Which of its tags announce a service, or are among these.
+    /// Returns the keys of its tags that announce a service, or are in `others`.
     fn announcing(&self, others: &BTreeSet<String>) -> BTreeSet<String> {
         let of_contract = CONTRACT.into_iter().map(str::to_owned);
         let keys = of_contract.chain(others.iter().cloned());

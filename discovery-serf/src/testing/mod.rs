@@ -23,7 +23,7 @@ use crate::client::{AuthKey, Event, MemberEventKind};
 use crate::discoverer::{Dial, Transport};
 use crate::member::{Member, MemberStatus, Tags};
 
-/// How much of what one side has written the other need not have read yet, in bytes.
+/// Buffer size of each direction of a connection, in bytes.
 const PIPE: usize = 64 * 1024;
 
 /// An agent whose cluster and failures a test decides, and which counts what it is asked. It speaks the agents' protocol,
@@ -64,7 +64,7 @@ pub struct AgentInMemory {
 }
 
 struct Shared {
-    /// Whoever waits for something waits for a state in which it has happened.
+    /// The state, watched by everyone who waits for a condition.
     state: watch::Sender<State>,
 }
 
@@ -105,7 +105,7 @@ impl AgentInMemory {
         self.edit(|state| state.members.retain(|member| &*member.name != name));
     }
 
-    /// Leaves nobody but the agent's own node, as after a restart.
+    /// Removes all nodes but the agent's own, as after a restart.
     pub fn forget_others(&self) {
         self.edit(|state| {
             let own = Arc::clone(&state.node);
@@ -197,7 +197,7 @@ impl AgentInMemory {
         });
     }
 
-    /// Waits so long before it answers a command. Events go on meanwhile on other connections only.
+    /// Delays the response to a command by `delay`. Events continue meanwhile only on other connections.
     pub fn delay(&self, command: &str, delay: Duration) {
         self.edit(|state| {
             state.delays.insert(command.to_owned(), delay);
@@ -210,7 +210,8 @@ impl AgentInMemory {
         self.edit(|state| state.garbage = answer.map(Into::into));
     }
 
-    /// How many times a command was given since [`forget_calls`](Self::forget_calls), over all connections.
+    /// Number of times that a command was given since [`forget_calls`](Self::forget_calls), over all
+    /// connections.
     pub fn calls(&self, command: &str) -> usize {
         self.shared.state.borrow().count(command)
     }
@@ -220,7 +221,7 @@ impl AgentInMemory {
         self.shared.state.borrow().calls.clone()
     }
 
-    /// Counts commands anew.
+    /// Resets the count of commands.
     pub fn forget_calls(&self) {
         self.edit(|state| state.calls.clear());
     }
@@ -234,7 +235,7 @@ impl AgentInMemory {
         self.wait_for(|state| state.count(command) >= times).await;
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     pub fn connections(&self) -> usize {
         self.shared.state.borrow().connections.len()
     }
@@ -306,7 +307,7 @@ impl AgentInMemory {
     }
 }
 
-/// Whatever the address: for discoverers of one agent.
+/// Dials this agent for every address, for discoverers of one agent.
 #[async_trait]
 impl Dial for AgentInMemory {
     async fn dial(&self, _address: &str) -> io::Result<Box<dyn Transport>> {

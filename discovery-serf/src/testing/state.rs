@@ -1,4 +1,4 @@
-//! What an agent in memory knows.
+//! The state of an in-memory agent.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use super::Shared;
 use crate::client::{AuthKey, Event};
 use crate::member::{Member, Tags};
 
-/// How many events wait for one connection; a real agent has as many for each stream.
+/// Maximum number of queued events of one connection; a real agent has as many for each stream.
 const QUEUE: usize = 512;
 
 pub(super) struct State {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What was asked: the arguments of a call, of which there are three at most.
+/// The key of a cached response: the arguments of a call, at most three.
 pub(super) type Question<'a> = [&'a str; 3];
 
 /// The answers to one kind of call, by its arguments.
@@ -18,9 +18,9 @@ pub(super) struct Answers<T> {
 #[derive(Debug)]
 struct Answer<T> {
     items: Arc<[T]>,
-    /// When it was given.
+    /// The time at which the cluster returned it.
     at: Instant,
-    /// When it was last asked for, whether or not the call worked.
+    /// The time of the last request for it, successful or not.
     used: Instant,
 }
 

@@ -20,7 +20,7 @@ use crate::model::{
     Replica, ResolvedPartition, Service, ServiceType,
 };
 
-/// How long an answer is remembered unless [`CachedCalls::with_duration`] says otherwise.
+/// The time for which a response is kept, unless [`CachedCalls::with_duration`] sets another one.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
 
 /// Remembers what another implementation answered, for when it fails.
@@ -42,10 +42,10 @@ pub struct CachedCalls<C> {
     tally: Mutex<Tally>,
 }
 
-/// What calls came to, without those that are passed on as they are.
+/// Counts of the results of calls, without those that bypass the cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// How many the cluster answered. That something does not exist is an answer.
+    /// Number of calls that the cluster answered. The response that something does not exist counts too.
     pub(crate) answered: u64,
     /// The last failure since the last answer.
     pub(crate) failure: Option<(CallErrorKind, String)>,
@@ -87,8 +87,8 @@ impl<C: ClusterCalls> CachedCalls<C> {
         Observed::new(self)
     }
 
-    /// Forgets the answers that are too old to be used, and those that nobody asked for within `unused`: what is asked
-    /// for round after round stays, and what has been deleted goes.
+    /// Removes the responses that are too old to be used, and those that were not requested within
+    /// `unused`. Responses that each round requests stay, and those about deleted services go.
     pub fn evict(&self, unused: Duration) {
         let now = Instant::now();
         let mut memory = self.memory();
@@ -113,7 +113,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
         properties.evict(now, keep);
     }
 
-    /// How many answers are remembered.
+    /// Number of cached responses.
     pub fn remembered(&self) -> usize {
         let memory = self.memory();
         memory.application_types.len()
@@ -131,7 +131,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
         self.memory.lock()
     }
 
-    /// What the calls so far came to.
+    /// The counts of the results of calls so far.
     pub(crate) fn tally(&self) -> Tally {
         let tally = self.tally.lock();
         tally.clone()
@@ -181,7 +181,8 @@ impl<C: ClusterCalls> CachedCalls<C> {
     }
 }
 
-/// Whether an old answer may take the place of an error of this kind: one that says nothing about the cluster.
+/// Returns true if an old response may replace an error of this kind: an error that reveals nothing about
+/// the cluster's state.
 fn may_be_replaced(kind: CallErrorKind) -> bool {
     match kind {
         CallErrorKind::Unreachable

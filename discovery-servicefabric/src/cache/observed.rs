@@ -15,11 +15,11 @@ use crate::model::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StaleAnswer {
-    /// When the cluster gave it.
+    /// The time at which the cluster returned it.
     pub at: Instant,
-    /// Why the cluster gave no newer one, with all causes.
+    /// The reason why there is no newer response, with all causes.
     pub error: String,
-    /// What kind of error that was.
+    /// The kind of that error.
     pub kind: CallErrorKind,
 }
 

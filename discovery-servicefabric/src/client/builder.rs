@@ -1,4 +1,4 @@
-//! How a client is made.
+//! Construction of a client.
 
 use std::error::Error;
 use std::fmt;
@@ -140,16 +140,16 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-/// Why there is no client.
+/// The reason why no client can be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// An endpoint is not the URL of a gateway.
     #[error("the endpoint `{endpoint}` is not the URL of a gateway: {reason}")]
     Endpoint {
-        /// What was given; without what may be a password.
+        /// The endpoint as given, without a part that may be a password.
         endpoint: String,
-        /// Why it is not one.
+        /// The reason.
         reason: &'static str,
     },
     /// A token would be sent in the clear to another machine.

@@ -1,4 +1,4 @@
-//! Where gateways are.
+//! The endpoints of gateways.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -53,17 +53,17 @@ impl Endpoint {
         })
     }
 
-    /// What the path of a call is appended to.
+    /// The URL that the path of a call is appended to.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
 
-    /// Whether TLS is spoken.
+    /// Returns true if the endpoint uses TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// Whether others on the way could read along.
+    /// Returns true if the traffic is unencrypted and leaves the machine.
     pub(super) fn is_exposed(&self) -> bool {
         !self.secure && !self.loopback
     }
@@ -79,7 +79,7 @@ impl fmt::Debug for Endpoint {
 pub(super) struct Endpoints {
     list: Vec<Endpoint>,
     current: AtomicUsize,
-    /// Whether one of them has ever answered.
+    /// True if one of the endpoints has ever answered.
     answered: AtomicBool,
 }
 
@@ -113,7 +113,7 @@ impl Endpoints {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody knows yet which of several works.
+    /// Returns true if there are several endpoints and it is not known which of them works.
     pub(super) fn are_untried(&self) -> bool {
         self.list.len() > 1 && !self.answered.load(Ordering::Relaxed)
     }

@@ -16,8 +16,9 @@ use super::token::BearerToken;
 use super::transport::kind_of_call;
 use crate::calls::{CallError, CallErrorKind};
 
-/// How long a gateway may take the first time that it is asked, while it is not known of any that it works and there are
-/// others. One that hangs must not hold up the start; one that is slow has its time when all have been asked.
+/// The time limit of a gateway's first attempt, while no gateway is known to work and there are others to
+/// try. A hanging gateway must not delay the start; a slow one gets its full time after all others were
+/// tried.
 const FIRST_TRY: Duration = Duration::from_secs(5);
 
 impl Shared {

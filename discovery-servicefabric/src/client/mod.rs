@@ -1,4 +1,5 @@
-//! The REST client: [`Client`] answers [`ClusterCalls`](crate::ClusterCalls) from a gateway of a cluster.
+//! The REST client: [`Client`] implements [`ClusterCalls`](crate::ClusterCalls) with a gateway of a
+//! cluster.
 //!
 //! ```no_run
 //! use discovery_servicefabric::ClusterCalls;
@@ -101,7 +102,7 @@ struct Shared {
     endpoints: Endpoints,
     options: ClientOptions,
     tokens: Option<Arc<dyn TokenSource>>,
-    /// Whether the gateway wants kinds of services as numbers. Learnt from its answers.
+    /// True if the gateway expects kinds of services as numbers. Detected from its responses.
     kinds_as_numbers: AtomicBool,
     aad: AadMemory,
 }

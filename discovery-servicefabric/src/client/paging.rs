@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// What has come so far.
+/// The pages collected so far.
 struct Collected<T> {
     items: Vec<T>,
     pages: usize,

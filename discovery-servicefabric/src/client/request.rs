@@ -13,7 +13,8 @@ use super::token::BearerToken;
 use crate::calls::{CallError, CallErrorKind};
 use crate::id::NOT_IN_SEGMENT;
 
-/// What is written as it is in a query: `unreserved` of RFC 3986, and what names and tokens have a lot of.
+/// The characters that are encoded in a query: all but `unreserved` of RFC 3986 and those that are frequent
+/// in names and tokens.
 const NOT_IN_VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -32,16 +33,16 @@ pub(super) struct Call {
     body: Bytes,
     wrong: Option<&'static str>,
     pub(super) safety: Safety,
-    /// Whether the question is about one thing that may not exist, as opposed to the whole cluster.
+    /// True if the call is about one entity that may not exist, as opposed to the whole cluster.
     pub(super) of_entity: bool,
-    /// Whether it is asked without a token.
+    /// True if the call is made without a token.
     pub(super) anonymous: bool,
 }
 
-/// What happens when a call is made twice.
+/// The effect of making a call twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Safety {
-    /// Nothing.
+    /// No effect.
     Reads,
     /// Something may happen twice.
     Writes,
@@ -146,7 +147,7 @@ impl Call {
         self
     }
 
-    /// For messages: `GET /Applications`.
+    /// The label of the call for messages: `GET /Applications`.
     pub(super) fn label(&self) -> String {
         const MOST: usize = 300;
         let path = self
@@ -156,7 +157,7 @@ impl Call {
         format!("{} {path}", self.method)
     }
 
-    /// Whether it reports instead of asking.
+    /// Returns true if the call reports instead of reading.
     pub(super) fn writes(&self) -> bool {
         self.safety == Safety::Writes
     }
@@ -166,7 +167,7 @@ impl Call {
         CallError::new(kind, self.label(), message)
     }
 
-    /// The request to one endpoint, which the gateway may work on for so long.
+    /// Returns the request to one endpoint, with `timeout` as the gateway's time limit.
     pub(super) fn request(
         &self,
         endpoint: &Endpoint,

@@ -1,4 +1,4 @@
-//! When the gateway, or what stands before it, wants to be asked again.
+//! The time to wait that the gateway, or a proxy before it, requests before a retry.
 
 use std::time::Duration;
 

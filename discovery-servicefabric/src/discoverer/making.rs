@@ -22,7 +22,7 @@ pub(super) struct Making {
     pub(super) parsed: ParsedServices,
     pub(super) deciding: Deciding,
     pub(super) subjects: Subjects,
-    /// Of the services that ask to be served, or may do so.
+    /// Names of the services that opted in to be served, or may have.
     pub(super) names: HashSet<ClusterId>,
     /// Makes configuration of services.
     pub(super) parser: Option<Arc<dyn ServiceParser>>,
@@ -158,8 +158,8 @@ impl Making {
         self.push(known, self.with_rebuild(known, service));
     }
 
-    /// The service, with the way to make its configuration of labels that were right before: replicas move while nobody
-    /// corrects a label.
+    /// Adds to the service the means to make its configuration from earlier valid labels. Replicas move
+    /// while a label waits for its correction.
     fn with_rebuild(&self, known: &KnownService, service: DiscoveredService) -> DiscoveredService {
         let (Some(read), Some(parser)) = (&known.read, &self.parser) else {
             return service;
@@ -186,7 +186,7 @@ impl Making {
         self.discovery.services.push(service.in_group(group));
     }
 
-    /// What reports about the service's health are made of.
+    /// Adds the data for health reports about the service.
     pub(super) fn subject(&mut self, known: &KnownService, parsed: Option<&Arc<ParsedService>>) {
         let subject = Subject {
             service_id: service_id(&known.info),

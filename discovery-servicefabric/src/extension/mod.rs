@@ -30,7 +30,7 @@ use crate::model::{Extension, ServiceType};
 /// Names of the extension, the one that counts most first.
 pub const EXTENSION_NAMES: [&str; 3] = ["YARP-preview", "YARP", "Yarp"];
 
-/// What the keys of labels begin with. Case does not count; what a key is kept as begins exactly so.
+/// The prefix of labels. Case is ignored; a label is stored with this spelling.
 pub(crate) const PREFIX: &str = "YARP.";
 
 /// Finds the labels of services.
@@ -44,8 +44,8 @@ pub(crate) const PREFIX: &str = "YARP.";
 /// Each future may be dropped at any await point. Nothing may be kept between calls.
 #[async_trait]
 pub trait LabelsProvider: Send + Sync {
-    /// Which of the types of services that an application type declares in one version have labels, and which. Services
-    /// of other types are not looked at.
+    /// Returns the labels of the service types that an application type declares in one version. Types
+    /// without labels are left out, and their services are skipped.
     ///
     /// # Errors
     ///
@@ -77,9 +77,9 @@ pub type DeclaredTypes = BTreeMap<String, Arc<DeclaredLabels>>;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DeclaredLabels {
-    /// The labels. `None`: they cannot be read, and nobody knows what they say.
+    /// The labels. `None` if they cannot be read, so that their content is unknown.
     pub labels: Option<Arc<Labels>>,
-    /// What is wrong with them, with pointers that begin at the service.
+    /// Problems of the labels, with pointers that begin at the service.
     pub problems: Problems,
 }
 
@@ -100,7 +100,7 @@ impl DeclaredLabels {
     }
 }
 
-/// What makes the labels of a service.
+/// The sources of a service's labels.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LabelledBy<'a> {
@@ -108,14 +108,14 @@ pub struct LabelledBy<'a> {
     pub service: &'a str,
     /// Its id in paths.
     pub service_id: &'a str,
-    /// What its type declares.
+    /// The labels that its type declares.
     pub declared: &'a DeclaredLabels,
     /// The parameters of its application.
     pub parameters: &'a Parameters,
 }
 
 impl<'a> LabelledBy<'a> {
-    /// What makes the labels of a service.
+    /// Creates the sources of a service's labels.
     pub fn new(
         service: &'a str,
         service_id: &'a str,
@@ -137,23 +137,23 @@ impl<'a> LabelledBy<'a> {
 pub struct ServiceLabels {
     /// The labels, ready to be parsed.
     pub labels: Arc<Labels>,
-    /// Whether the service asks to be served.
+    /// Tells if the service opted in to be served.
     pub enlisted: Enlisted,
-    /// Whether they may change without a change of the manifest or the application, so that they must be asked for again
-    /// in each round.
+    /// True if the labels may change without a change of the manifest or the application, so that each
+    /// round must read them again.
     pub dynamic: bool,
-    /// What is wrong with them, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the
-    /// service from serving in this form.
+    /// Problems of the labels, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error
+    /// keeps the service from serving in this form.
     pub problems: Problems,
 }
 
-/// Whether a service asks to be served.
+/// The opt-in of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Enlisted {
-    /// It does.
+    /// Opted in.
     Yes,
-    /// It does not.
+    /// Not opted in.
     #[default]
     No,
     /// Its labels cannot be read.

@@ -76,7 +76,7 @@ fn with_document<T>(xml: &str, read: impl FnOnce(Node<'_, '_>) -> T) -> Result<T
     Ok(read(document.root_element()))
 }
 
-/// What follows an XML declaration, which may only stand at the beginning of a document.
+/// Returns the text behind an XML declaration, which may stand only at the beginning of a document.
 fn without_declaration(content: &str) -> &str {
     let content = content.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     let declaration = content

@@ -1,4 +1,4 @@
-//! What a round gives rise to, as a pure function.
+//! The reports that a round causes, as a pure function.
 
 use std::fmt::Write as _;
 use std::sync::Once;
@@ -28,12 +28,12 @@ const NOT_DONE: [&str; 5] = [
     "unsupported_label",
 ];
 
-/// What a report says.
+/// The content of a report.
 struct Finding {
     state: HealthState,
     text: String,
-    /// What makes it news, where that is not the text: prose about calls names addresses and times, which change from
-    /// round to round while nothing happens.
+    /// The text that decides whether the report has changed, if it differs from `text`. Messages about
+    /// calls contain addresses and times, which change from round to round while nothing happens.
     news: Option<String>,
     /// The age of what serves, if it is old. No part of what makes it news.
     age: Option<String>,
@@ -77,7 +77,7 @@ fn of_service(
     Some(made(entity, finding, immediate, options))
 }
 
-/// What is to be said of a service. `None`: nothing.
+/// Returns the report about a service. `None` if there is nothing to report.
 fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding> {
     let is_unread = subject.is_some_and(|subject| subject.is_unread);
     let stale = subject.and_then(|subject| subject.stale.as_ref());
@@ -173,7 +173,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
     }
 }
 
-/// Why the service has no destination although replicas are ready.
+/// Returns the reason why the service has no destination although replicas are ready.
 fn all_rejected(subject: &Subject) -> Option<String> {
     let replicas = &subject.parsed.as_ref()?.replicas;
     if replicas.is_empty() || replicas.iter().any(|replica| replica.result.is_ok()) {
@@ -265,7 +265,7 @@ fn made(
     }
 }
 
-/// What is wrong, without its prose.
+/// Returns the problems without their messages.
 fn codes(text: &str, problems: &Problems) -> String {
     let codes = problems
         .iter()
@@ -284,7 +284,7 @@ fn list(text: &mut String, problems: &Problems) {
     }
 }
 
-/// As much of the text as a cluster keeps, cut between characters.
+/// Returns the part of the text that a cluster keeps, cut between characters.
 fn cut(mut text: String) -> String {
     const MARK: &str = " …";
     if text.len() > MAX_DESCRIPTION {

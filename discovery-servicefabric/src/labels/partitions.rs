@@ -16,7 +16,7 @@ use crate::service::PartitionDescription;
 /// integration.
 pub(super) const PARTITION_ID: &str = "PartitionID";
 
-/// Whether keys tell partitions apart, even if there is only one at the moment.
+/// Returns true if partitions are distinguished by keys, even if there is only one at the moment.
 pub(super) fn have_keys(partitions: &[PartitionDescription]) -> bool {
     let singleton = |partition: &PartitionDescription| {
         partition.information.service_partition_kind == PartitionKind::Singleton
@@ -43,7 +43,7 @@ pub(super) fn sorted(partitions: &[PartitionDescription]) -> Vec<usize> {
     order
 }
 
-/// What becomes of the partitions of one service.
+/// The handling of one service's partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Division {
     /// One cluster has all of them.
@@ -81,7 +81,7 @@ pub(super) fn check_ids(
     }
 }
 
-/// Which keys a partition has.
+/// The keys of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     Range(i64, i64),

@@ -10,11 +10,11 @@ use super::options::LabelOptions;
 use super::{ParsedService, ServiceParser, layout, read};
 use crate::service::ServiceDescription;
 
-/// What all keys begin with, in any case.
+/// The prefix of all keys, in any case.
 pub(super) const PREFIX: &str = "YARP.";
 
-/// How many bytes the labels of one service may have, keys and values together, overrides included. The time that it takes
-/// to read them grows with it, and while one service is read, no other is.
+/// Maximum number of bytes of one service's labels, keys and values together, overrides included. The time
+/// to read them grows with it, and services are read one after another.
 const MAX_BYTES: usize = 256 << 10;
 
 /// The dialect of YARP: `YARP.Enable`, `YARP.Backend.*`, `YARP.Routes.<name>.*`.
@@ -94,7 +94,7 @@ impl YarpLabels {
         self
     }
 
-    /// What is used where labels leave something open.
+    /// The options for settings that labels leave open.
     pub fn options(&self) -> &LabelOptions {
         &self.options
     }
@@ -164,7 +164,7 @@ fn check_size(service: &ServiceDescription) -> Result<(), Problem> {
         .with_suggestion("properties of the service's name count, too, if they override labels"))
 }
 
-/// Whether the service asks to be served. If not, what its owner should perhaps know.
+/// Checks that the service opted in to be served. If not, returns a hint for its owner where there is one.
 fn enlisted(root: &LabelNode<'_>, service: &ServiceDescription) -> Result<(), Option<Problem>> {
     const MESSAGE: &str = "the service is not served, since `YARP.Enable` is not `true`";
     if let Some(value) = root.raw("Enable") {

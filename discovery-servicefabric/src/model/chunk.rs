@@ -26,10 +26,10 @@ pub struct ClusterHealthChunk {
 )]
 #[non_exhaustive]
 pub struct Chunks<T> {
-    /// How many there are. There may be more than fit into an answer.
+    /// Total number of items. It may be larger than the number that fits into a response.
     #[serde(deserialize_with = "wire::optional_int64")]
     pub total_count: Option<i64>,
-    /// Those that fit.
+    /// The items that fit.
     #[serde(deserialize_with = "wire::list")]
     pub items: Vec<T>,
 }
@@ -44,7 +44,7 @@ impl<T> Default for Chunks<T> {
 }
 
 impl<T> Chunks<T> {
-    /// Whether nothing was left out.
+    /// Returns true if no item was left out.
     pub fn is_whole(&self) -> bool {
         self.total_count
             .is_none_or(|total| usize::try_from(total).is_ok_and(|total| total <= self.items.len()))
@@ -109,7 +109,8 @@ impl ClusterHealthChunk {
         r#""PartitionFilters":[{"HealthStateFilter":65535,"ReplicaFilters":[{"HealthStateFilter":65535}]}]}]}]}"#
     );
 
-    /// Which replicas there are, sorted by service. `None`: the answer does not list all of them.
+    /// Returns the ids of all replicas, sorted by service. `None` if the response does not list all of
+    /// them.
     pub fn replica_ids(&self) -> Option<Vec<ServiceReplicas>> {
         let applications = self.application_health_state_chunks.as_ref()?;
         let mut services = Vec::new();

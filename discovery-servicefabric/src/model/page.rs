@@ -15,9 +15,9 @@ use super::wire::{List, bounded};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// What is on it; at most 100,000 items, more are an error.
+    /// The items of the page; more than 100,000 are an error.
     pub items: Vec<T>,
-    /// What to ask the next page with. `None`: this is the last one.
+    /// The token for requesting the next page. `None` if this is the last page.
     pub continuation_token: Option<String>,
 }
 

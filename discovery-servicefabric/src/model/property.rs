@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::wire::{self, words};
 
 words! {
-    /// What kind of value a property has.
+    /// The kind of a property's value.
     PropertyKind, Invalid {
         /// Not known.
         Invalid,
@@ -50,7 +50,7 @@ impl Property {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct PropertyValue {
-    /// What kind of value it is.
+    /// The kind of the value.
     pub kind: PropertyKind,
     /// The value as it is on the wire.
     pub data: serde_json::Value,

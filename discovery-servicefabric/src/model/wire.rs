@@ -1,4 +1,4 @@
-//! How numbers, lists and words are written on the wire.
+//! The wire format of numbers, lists and words.
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Unexpected, Visitor};
 

@@ -1,4 +1,4 @@
-//! What is in a cluster.
+//! The content of a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,8 +11,9 @@ use crate::model::{
     ServiceType,
 };
 
-/// What is in a [`FakeCluster`](super::FakeCluster). Lists are by what a call asks for: services by the id of their
-/// application, partitions by that of their service, replicas by that of their partition.
+/// The content of a [`FakeCluster`](super::FakeCluster). Lists are keyed by the argument of their call:
+/// services by the id of their application, partitions by that of their service, replicas by that of their
+/// partition.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Contents {
@@ -226,7 +227,7 @@ impl Contents {
         self
     }
 
-    /// What the naming service says, by partition.
+    /// Returns the results of the naming service, by partition.
     pub(super) fn named(&self) -> BTreeMap<String, ResolvedPartition> {
         let all = self.replicas.iter().map(|(partition, replicas)| {
             let named = replicas.iter().filter(|replica| {

@@ -54,9 +54,9 @@ struct State {
     delay: Duration,
     /// Calls that take longer than others, and how long.
     slow: Vec<(String, Duration)>,
-    /// What the naming service said once, by partition, if the gateway answers from memory.
+    /// Earlier results of the naming service, by partition, if the gateway answers from its cache.
     old_names: BTreeMap<String, ResolvedPartition>,
-    /// Whether the list of all replicas is empty.
+    /// True if the list of all replicas is empty.
     blind: bool,
     /// Seed of the order of lists; `None`: as they are.
     shuffle: Option<u64>,
@@ -112,7 +112,7 @@ impl FakeCluster {
         state.slow.clear();
     }
 
-    /// Makes calls that begin so, as `replicas p1`, take so long until [`heal`](Self::heal).
+    /// Delays calls that begin with `call`, such as `replicas p1`, by `delay` until [`heal`](Self::heal).
     pub fn slow(&self, call: &str, delay: Duration) {
         self.state().slow.push((call.to_owned(), delay));
     }
@@ -132,7 +132,7 @@ impl FakeCluster {
         }
     }
 
-    /// Makes every call take so long.
+    /// Delays every call by `delay`.
     pub fn delay(&self, delay: Duration) {
         self.state().delay = delay;
     }
@@ -147,7 +147,7 @@ impl FakeCluster {
         self.state().blind = true;
     }
 
-    /// How many calls were made that begin so since [`forget_calls`](Self::forget_calls).
+    /// Number of calls that begin with `call` since [`forget_calls`](Self::forget_calls).
     pub fn calls(&self, call: &str) -> usize {
         let state = self.state();
         state.calls.iter().filter(|made| is(made, call)).count()
@@ -158,7 +158,7 @@ impl FakeCluster {
         self.state().calls.clone()
     }
 
-    /// Counts calls anew.
+    /// Resets the count of calls.
     pub fn forget_calls(&self) {
         self.state().calls.clear();
     }
@@ -211,7 +211,7 @@ impl FakeCluster {
     }
 }
 
-/// Whether the call is `replicas p1` or begins with that word by word.
+/// Returns true if the call is equal to `call`, such as `replicas p1`, or begins with its words.
 fn is(made: &str, call: &str) -> bool {
     made.strip_prefix(call)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))

@@ -250,7 +250,7 @@ impl At for Problem {
     }
 }
 
-/// What was listed before, and why it could not be listed now.
+/// Returns the earlier list, with the reason why the list could not be read now.
 fn failed_list(before: Option<&Arc<KnownList>>, problem: Problem) -> KnownList {
     let failed = before.and_then(|before| before.failed.as_ref());
     KnownList {

@@ -44,9 +44,9 @@ pub(crate) type Calls = CachedCalls<Arc<dyn ClusterCalls>>;
 /// The most services that are looked at.
 const MAX_SERVICES: usize = 100_000;
 
-/// How long a call about one service or one application may take. A round is published as a whole, so whoever is slower
-/// would make all others wait; it serves on as it was, and is asked again later. The wait for a place among the calls that
-/// are under way does not count.
+/// The time limit of a call about one service or one application. A round is published as a whole, so a
+/// slower entity would delay all others. It continues to serve in its known state and is retried later. The
+/// wait for a free slot among the calls in flight does not count.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reads clusters.
@@ -79,8 +79,8 @@ impl Topology {
         }
     }
 
-    /// What is known after another round. Of `unreachable` services partitions and replicas are read, whatever is known
-    /// of them.
+    /// Reads the cluster once more and returns its new state. Partitions and replicas of `unreachable`
+    /// services are read in any case.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Topology {
         Ok(memory)
     }
 
-    /// When the round after `memory` is to begin, if not on the interval.
+    /// The start of the round after `memory`, if it is earlier than the interval.
     pub(crate) fn wake(&self, memory: &Memory) -> Option<Instant> {
         settling::wake(memory, &self.options, Instant::now())
     }

@@ -20,10 +20,10 @@ use crate::service::PartitionDescription;
 /// different parts of the cluster, which may count a replica differently that is gone.
 pub(crate) type Baseline = Arc<[(String, Vec<i64>)]>;
 
-/// Whether the cluster is asked.
+/// The availability of the probe.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProbeState {
-    /// It refused to answer; it is asked again then.
+    /// The time until which the probe is skipped, because the cluster rejected it.
     pub(crate) refused_until: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ impl Probe {
         self.by_service.get(service).cloned()
     }
 
-    /// Whether the service has the same replicas as when it was read.
+    /// Returns true if the service has the same replicas as when it was read.
     pub(crate) fn is_same(
         &self,
         service: &str,
@@ -60,8 +60,8 @@ impl Probe {
     }
 }
 
-/// Whether the answer names every replica that was ready: one that sees nothing, for want of permission, would be the
-/// same for ever.
+/// Returns true if the response lists every replica that was ready. A response that is empty for lack of
+/// permission would never change.
 fn sees(now: &Baseline, partitions: &[PartitionDescription]) -> bool {
     partitions.iter().all(|partition| {
         let id = partition.information.id.as_str();
@@ -75,7 +75,8 @@ fn sees(now: &Baseline, partitions: &[PartitionDescription]) -> bool {
     })
 }
 
-/// Whether the cluster is not to be asked for a while: it will refuse again, or it makes every round wait.
+/// Returns true if the probe should be skipped for a while: the cluster would reject it again, or it would
+/// delay every round.
 pub(crate) fn is_lasting(error: &CallError) -> bool {
     !matches!(
         error.kind(),

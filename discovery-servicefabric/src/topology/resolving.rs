@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::{Replica, ReplicaStatus, ResolvedPartition};
 
-/// What the naming service said about a partition.
+/// The result of resolving a partition with the naming service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resolved {
     /// Given back with the next question, it asks for a newer answer than this.
@@ -24,7 +24,7 @@ impl Resolved {
         }
     }
 
-    /// Whether there are replicas that work, and none of them is named.
+    /// Returns true if there are working replicas, but none of them is in the result.
     pub(crate) fn names_none(&self, replicas: &[Replica]) -> bool {
         let mut open = replicas
             .iter()
@@ -33,7 +33,7 @@ impl Resolved {
         open.peek().is_some() && open.all(|replica| !self.addresses.contains(&replica.address))
     }
 
-    /// Whether a replica that works is not named that was not left out `before`.
+    /// Returns true if the result lacks a working replica that was not already missing `before`.
     pub(crate) fn drops_more(&self, replicas: &[Replica], before: Option<&Self>) -> bool {
         let mut unnamed = replicas
             .iter()

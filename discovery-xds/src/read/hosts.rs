@@ -7,8 +7,8 @@ use proxy_model::matching::HostPattern;
 
 use super::Reading;
 
-/// Where in `Order` the routes of a virtual host are. Envoy looks into one virtual host only, the one with the most specific
-/// domain, and tries its routes one after the other; the model looks at `Order` first.
+/// The position of a virtual host's routes in `Order`. Envoy searches only one virtual host, the one with
+/// the most specific domain, and tries its routes one after the other; the model compares `Order` first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Specificity {
     Exact,
@@ -21,7 +21,7 @@ pub(super) enum Specificity {
 
 const LONGEST_NAME: usize = 255;
 
-/// Where the routes for any host begin.
+/// The first `Order` of the routes for any host.
 const AFTER_ALL: i32 = 1_000_000_000;
 
 /// Routes of one virtual host for which there is room.
@@ -58,7 +58,8 @@ pub(super) struct Domains {
     pub(super) refused: Vec<(Specificity, RouteHeader)>,
 }
 
-/// Reads the domains of a virtual host, but for those that are refused. `claimed` has those of virtual hosts before it.
+/// Reads the domains of a virtual host, except those that are rejected. `claimed` has the domains of
+/// virtual hosts before it.
 pub(super) fn domains(
     domains: &[String],
     claimed: &mut BTreeSet<String>,
@@ -124,7 +125,7 @@ pub(super) fn domains(
     found
 }
 
-/// Whether a name was written in its ASCII form.
+/// Returns true if a name was written in its ASCII form.
 fn is_ascii(domains: &[String], pattern: &str) -> bool {
     let name = |domain: &String| {
         domain

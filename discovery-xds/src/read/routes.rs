@@ -12,7 +12,7 @@ use super::headers::{self, Side};
 use super::virtual_host::{VirtualHosts, changes_of_all};
 use super::{Reading, access};
 
-/// What a route configuration says.
+/// The content of a route configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ReadRoutes {
@@ -38,11 +38,13 @@ pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems)
     read_routes_after(routes, None)
 }
 
-/// As [`read_routes`], after `before` was read. A virtual host of which nothing but the condition of a route cannot be honoured
-/// keeps the routes that it had: a condition that is not known says nothing of the requests that were served so far.
+/// Like [`read_routes`], after `before` was read. A virtual host in which only the condition of a route is
+/// unsupported keeps its previous routes: an unknown condition reveals nothing about the requests that were
+/// served so far.
 ///
 /// # Errors
-/// As [`read_routes`].
+///
+/// Those of [`read_routes`].
 pub fn read_routes_after(
     routes: &RouteConfiguration,
     before: Option<&ReadRoutes>,
@@ -89,7 +91,7 @@ pub fn read_routes_after(
 }
 
 impl ReadRoutes {
-    /// The same for nobody: all requests that the routes match are answered with 503.
+    /// Returns the routes in closed form: all requests that they match are answered with 503.
     #[must_use]
     pub fn closed(&self) -> Self {
         let nobody = |route: &RouteConfig| RouteConfig {

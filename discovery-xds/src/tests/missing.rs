@@ -1,4 +1,4 @@
-//! What is asked for and does not come, or comes broken.
+//! Tests of resources that are requested and do not come, or are malformed.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ async fn nothing_is_served_before_there_are_routes() {
     }
 }
 
-/// That there are no routes can be said, too.
+/// A control plane can report that there are no routes.
 #[tokio::test(start_paused = true)]
 async fn routes_that_are_said_not_to_exist_are_not_waited_for() {
     let (discoverer, mut script) = pair(XdsOptions::default().with_listeners(false));

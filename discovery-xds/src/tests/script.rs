@@ -43,7 +43,7 @@ impl<Q, A> Conversation<Q, A> {
             .expect("the stream has ended")
     }
 
-    /// That there is no further request now.
+    /// Returns true if no further request comes now.
     pub(super) async fn is_quiet(&mut self) -> bool {
         tokio::time::timeout(Duration::from_secs(2), self.requests.message())
             .await

@@ -12,7 +12,7 @@ use crate::check::examine;
 use crate::cli::{Explain, Format};
 use crate::settings::Server;
 
-/// How many routes that do not match are named for a person.
+/// The maximum number of listed routes that do not match, in text output.
 const CONSIDERED: usize = 20;
 
 pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {

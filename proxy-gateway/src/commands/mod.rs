@@ -1,4 +1,4 @@
-//! What the program can be told to do.
+//! The commands of the program.
 
 mod check;
 mod discover;

@@ -18,7 +18,7 @@ use crate::service_manager::{self, Message};
 use crate::settings::Settings;
 use crate::{document, logging, open_files};
 
-/// How often the program's own settings are compared with those of the files.
+/// The interval at which the running program's own settings are compared with the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
@@ -121,7 +121,7 @@ async fn serve(
     }
 }
 
-/// Why this instance does not serve.
+/// The reason why this instance does not serve.
 struct NotTaken {
     error: Failure,
     /// Another one has the sockets.
@@ -208,7 +208,7 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
     }
 }
 
-/// Whether a problem is in the section that is followed while the program runs, which logs it then.
+/// Returns true if a problem is in the section that the running proxy follows, and logs itself.
 fn is_of_proxy(pointer: &str) -> bool {
     let section = pointer.split('/').nth(1).unwrap_or_default();
     same_id(section, SECTION)

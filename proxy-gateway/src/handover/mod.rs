@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use self::offer::Offer;
 pub(crate) use self::predecessor::Predecessor;
 
-/// Why sockets do not change hands.
+/// The error of passing sockets between instances.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandoverError {
     #[error("the instance that runs cannot be asked at {path}: {source}")]

@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 
 use super::{HandoverError, wire};
 
-/// Whose log this is.
+/// The target of log messages.
 const TARGET: &str = "proxy::server";
 
 /// Successors that may be starting at the same time. One is usual; of two, the quicker one wins.
 const MAX_CANDIDATES: usize = 4;
 
-/// How long a candidate may take to take what it is given. To get ready it may take as long as it needs.
+/// The time limit for a candidate to receive the sockets. It may take as long as it needs to become ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Waits for a successor, for as long as this instance serves.
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Offer {
     listener: UnixListener,
     path: PathBuf,
-    /// Where it is until it is published.
+    /// The temporary path of the socket until it is published.
     aside: Option<PathBuf>,
     sockets: Arc<ListeningSockets>,
 }

@@ -8,10 +8,11 @@ use tokio::net::UnixStream;
 
 use super::{HandoverError, wire};
 
-/// Whose log this is.
+/// The target of log messages.
 const TARGET: &str = "proxy::server";
 
-/// It answers from its main loop, which is never busy for long.
+/// The time limit for a response of the predecessor. It responds from its main loop, which is never busy for
+/// long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// More than anybody has listeners and workers.

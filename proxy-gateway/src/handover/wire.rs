@@ -1,4 +1,4 @@
-//! What two instances say to each other: single bytes, some with a socket attached (`SCM_RIGHTS`, unix(7)).
+//! The protocol between two instances: single bytes, some with a socket attached (`SCM_RIGHTS`, unix(7)).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,11 +11,11 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// What the one that runs begins with: the version of what follows.
+/// The greeting of the running instance: the version of the protocol.
 pub(super) const HELLO: u8 = b'1';
 /// A socket is attached.
 pub(super) const SOCKET: u8 = b's';
-/// That was the last one.
+/// The end of the sockets.
 pub(super) const END: u8 = b'.';
 /// The successor serves.
 pub(super) const SERVING: u8 = b'!';
@@ -78,7 +78,7 @@ pub(super) async fn hear(stream: &UnixStream) -> io::Result<(u8, Option<OwnedFd>
     stream.async_io(Interest::READABLE, attempt).await
 }
 
-/// Whether who is at the other end may have the sockets: whoever runs as the same user, or as root.
+/// Returns true if the other end may have the sockets: if it runs as the same user, or as root.
 pub(super) fn is_one_of_us(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     stream.peer_cred().is_ok_and(|other| {

@@ -31,10 +31,10 @@ const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 /// A client fills what it is given, and `h2` takes many frames of less than 256 bytes for a flood.
 const LEAST_STREAM_WINDOW: u32 = 1024;
 
-/// With less, one transfer could be too much for a worker.
+/// The minimum memory. With less, a single transfer could exhaust a worker.
 const LEAST_MEMORY: i64 = 16 << 20;
 
-/// As the server takes them; but `body_bytes` is what routes have that do not say.
+/// Reads the limits of the server. `body_bytes` is the default of routes.
 pub(super) fn read(limits: &mut ObjectReader<'_, '_>) -> Limits {
     let mut read = Limits::default();
     set(

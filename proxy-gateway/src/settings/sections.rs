@@ -1,4 +1,4 @@
-//! Which sections a document may have.
+//! The sections that a document may have.
 
 use proxy_model::json::Node;
 use proxy_model::{Problem, Problems, pointer_to, same_id};
@@ -84,7 +84,7 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
 
 /// Reports variables of the environment by which a .NET program would be configured.
 pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &mut Problems) {
-    /// So many are named.
+    /// The maximum number of environment variables named in a message.
     const FEW: usize = 3;
     let is_meant = |name: &String| {
         let first = name
@@ -119,7 +119,8 @@ pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &
     );
 }
 
-/// Whether `written` begins as `meant` and goes on, as names of other sections do: `ReverseProxy2`, `ReverseProxies`, `Servers`.
+/// Returns true if `written` extends `meant` as names of other sections do: `ReverseProxy2`,
+/// `ReverseProxies`, `Servers`.
 fn is_longer(written: &str, meant: &str) -> bool {
     let (written, lower) = (written.to_lowercase(), meant.to_lowercase());
     match meant {
@@ -131,7 +132,7 @@ fn is_longer(written: &str, meant: &str) -> bool {
     }
 }
 
-/// Whether `written` is `meant` but for one letter too many, too few, wrong or swapped.
+/// Returns true if `written` differs from `meant` by one letter: extra, missing, wrong or swapped.
 fn is_slip_of(written: &str, meant: &str) -> bool {
     let a: Vec<char> = written.to_lowercase().chars().collect();
     let b: Vec<char> = meant.to_lowercase().chars().collect();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proxy_model::json::ObjectReader;
 
-/// What the program says about itself.
+/// The settings of logs and other telemetry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Telemetry {
     /// Directives of tracing's filter; `None`: `info`, or the environment variable `RUST_LOG`.
@@ -14,7 +14,7 @@ pub(crate) struct Telemetry {
     pub(crate) access_log: Option<AccessLog>,
 }
 
-/// How lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     #[default]

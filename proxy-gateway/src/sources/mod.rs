@@ -32,17 +32,17 @@ pub(crate) struct Sources {
     xds: Option<XdsSource>,
 }
 
-/// What a source answered when it was asked once.
+/// The response of a source to a single poll.
 pub(crate) struct Answer {
     pub(crate) source: String,
     pub(crate) once: Once,
-    /// What the source would be told about the health of its services.
+    /// The health reports that the source would get about its services.
     pub(crate) health_reports: Vec<Value>,
-    /// What is not served, and why.
+    /// The parts that are not served, with the reasons.
     pub(crate) not_served: Vec<NotServed>,
 }
 
-/// Something that a source has and that is not served.
+/// A part of a source that is not served.
 #[derive(Serialize)]
 pub(crate) struct NotServed {
     pub(crate) name: String,
@@ -60,7 +60,7 @@ impl Sources {
         }
     }
 
-    /// Whether the files are the only source.
+    /// Returns true if the files are the only source.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -112,7 +112,7 @@ impl Sources {
         Ok(answers)
     }
 
-    /// Whatever keeps a source from being asked from this machine: files that cannot be used.
+    /// Returns the problems that keep sources from being polled on this machine: files that cannot be used.
     pub(crate) fn unusable(&self) -> Vec<proxy_model::Problem> {
         let service_fabric = self.service_fabric.as_ref();
         let service_fabric = service_fabric.and_then(ServiceFabricSource::unusable);

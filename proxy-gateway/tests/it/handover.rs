@@ -10,7 +10,7 @@ use testkit::origin::{NamedOrigin, Origin};
 use testkit::peers::{self, PeerProcess};
 use testkit::time::eventually;
 
-/// What both instances are told.
+/// The configuration and the addresses of both instances.
 struct Place {
     file: ConfigFile,
     proxy: SocketAddr,
@@ -48,7 +48,7 @@ impl Place {
         .await
     }
 
-    /// What the admin page says of the configuration.
+    /// Returns the admin page of the configuration.
     async fn admin(&self) -> String {
         let mut client = Connection::http1(self.admin).await.expect("it listens");
         let answer = client.get("/api/v1/config").await.expect("it answers");
@@ -186,7 +186,7 @@ async fn one_that_never_gets_ready_changes_nothing() {
     assert!(std::net::TcpListener::bind(place.proxy).is_ok());
 }
 
-/// Nobody else would serve.
+/// The successor serves its known configuration, since no other instance would serve.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_not_ready_serves_what_it_knows_when_the_first_one_dies() {
     let origin = Origin::named("a");
@@ -226,7 +226,7 @@ async fn one_that_is_not_ready_serves_what_it_knows_when_the_first_one_dies() {
     assert!(!successor.output().contains("not needed"));
 }
 
-/// Only so many may wait to be ready, and it is said who they are.
+/// The number of waiting successors is limited, and the message names them.
 #[tokio::test(flavor = "multi_thread")]
 async fn those_that_hang_are_named_to_whom_they_lock_out() {
     let origin = Origin::named("a");

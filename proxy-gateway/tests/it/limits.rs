@@ -15,7 +15,7 @@ use testkit::peers::PeerProcess;
 use testkit::raw::RawClient;
 use testkit::time::guarded;
 
-/// What `run` says last at its start.
+/// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
 /// Half of the shortest default that a test would wait for instead.
@@ -251,7 +251,7 @@ async fn clients_of_http_2_are_told_their_limits_and_held_to_them() {
     assert_eq!(u32_at(&reason, 4), ENHANCE_YOUR_CALM);
 }
 
-/// What is as small or as large as it may be still serves.
+/// The minimum and maximum values still serve requests.
 #[tokio::test]
 async fn the_ends_of_the_ranges_serve() {
     const ANY: u32 = u32::MAX;

@@ -10,7 +10,7 @@ use testkit::peers::{self, PeerProcess};
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::eventually;
 
-/// What `run` says last at its start.
+/// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
 fn config(destination: SocketAddr, more: &str) -> String {

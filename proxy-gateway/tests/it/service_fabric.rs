@@ -86,7 +86,7 @@ fn config(gateway: &str) -> ConfigFile {
     ))
 }
 
-/// How well the cluster believes a service to be, by what the proxy told it.
+/// Returns the health of a service in the cluster, from the reports of the proxy.
 fn reported(emulator: &Emulator, service: &str) -> Option<HealthState> {
     let entity = EntityKey::Service(FabricName::parse(service).expect("it is a name"));
     let health = emulator
@@ -229,7 +229,8 @@ async fn run_serves_what_is_discovered_and_tells_the_cluster() {
     emulator.shutdown().await;
 }
 
-/// Nothing that a control plane does reaches a request: hanging, nonsense, an answer that breaks off, a closed connection, refusals.
+/// A faulty control plane affects no request: neither a hang, nor nonsense, a truncated response, a closed
+/// connection or a rejection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_hangs_lies_or_dies_fails_no_request() {
     let emulator = cluster().await;
@@ -296,8 +297,8 @@ async fn a_cluster_that_hangs_lies_or_dies_fails_no_request() {
     emulator.shutdown().await;
 }
 
-/// With the default periods, by which it would be noticed after 30 s, or after minutes where ids are the same. The proxy looks
-/// within two seconds; the test leaves time for a machine that is busy.
+/// The restart is noticed through failing requests. The default periods would need 30 s, or minutes if ids
+/// are the same. The proxy polls within two seconds; the test allows more for a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_started_again_is_found_by_the_requests_that_fail() {
     let emulator = cluster().await;

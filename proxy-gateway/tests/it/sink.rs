@@ -12,7 +12,7 @@ use testkit::peers::{self, PeerProcess};
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::{eventually, guarded};
 
-/// What `run` says last at its start.
+/// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
 /// Requests that leave more in a log than any buffer on the way would hold.

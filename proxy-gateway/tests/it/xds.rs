@@ -185,7 +185,7 @@ fn routes(first: SocketAddr, second: SocketAddr) -> String {
     )
 }
 
-/// What a destination sees, as far as it is the same however the proxy is called.
+/// The request that a destination sees, as far as it does not depend on how the proxy is reached.
 #[derive(Debug, PartialEq)]
 struct Seen {
     status: u16,
@@ -434,7 +434,7 @@ async fn a_change_arrives_and_a_lost_control_plane_changes_nothing() {
     assert!(process.wait().await.success());
 }
 
-/// What was kept may be older than what the one that runs has heard since.
+/// A kept configuration may be older than the one of the running instance.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_successor_that_hears_from_nobody_takes_over_only_when_it_has_to() {

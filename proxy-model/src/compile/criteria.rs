@@ -1,4 +1,4 @@
-//! What a route matches.
+//! Compilation of a route's match criteria.
 
 use super::{Scope, filled};
 use crate::config::{RouteConfig, RouteMatch};

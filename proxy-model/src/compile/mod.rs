@@ -28,7 +28,7 @@ use crate::id::ClusterId;
 use crate::matching::Expressions;
 use crate::problem::{Problem, Problems, pointer_to};
 
-/// What one look at a configuration made of it.
+/// The result of one pass over a configuration.
 pub(crate) struct Pass {
     pub(crate) routes: Vec<Route>,
     pub(crate) clusters: Vec<Cluster>,
@@ -40,7 +40,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Whether everything was compiled.
+    /// Returns true if everything was compiled.
     pub(crate) fn is_whole(&self) -> bool {
         self.bad_routes.is_empty() && self.bad_clusters.is_empty()
     }
@@ -119,12 +119,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Where the part is.
+    /// The JSON pointer of the part.
     fn pointer(&self) -> &str {
         &self.pointer
     }
 
-    /// Where something below the part is: `HealthCheck/Active/Path`.
+    /// Returns the pointer of a value below the part, given as `HealthCheck/Active/Path`.
     fn place(&self, below: &str) -> String {
         format!("{}/{below}", self.pointer)
     }
@@ -163,7 +163,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What `compile` makes, unless it reports an error.
+    /// Returns the result of `compile`, or `None` if `compile` reported an error.
     fn whole<T>(&mut self, compile: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let errors_before = self.problems.error_count();
         let value = compile(self)?;

@@ -40,7 +40,7 @@ pub(super) fn compile(
     Some(Partitions::new(key?, config.hash, compiled?))
 }
 
-/// What a partition says of its keys.
+/// The kinds of keys that a partition lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keys {
     Nothing,

@@ -13,20 +13,20 @@ use crate::id::DestinationId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct ClusterConfig {
-    /// How a destination is picked: `PowerOfTwoChoices` (the default), `RoundRobin`, `LeastRequests`, `Random`,
-    /// `FirstAlphabetical`, or a policy that the program registered.
+    /// The policy that picks a destination: `PowerOfTwoChoices`, `RoundRobin`, `LeastRequests`, `Random`,
+    /// `FirstAlphabetical`, or a policy that the program registered. Default: `PowerOfTwoChoices`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancing_policy: Option<String>,
-    /// Whether requests of one client stay at one destination.
+    /// Session affinity: requests of one client stay at one destination.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinityConfig>,
-    /// How unhealthy destinations are found and left out.
+    /// Health checks, which find unhealthy destinations so that they are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health_check: Option<HealthCheckConfig>,
-    /// How connections to destinations are made.
+    /// Settings of connections to destinations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_client: Option<HttpClientConfig>,
-    /// How requests are sent to destinations.
+    /// Settings of requests to destinations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_request: Option<ForwarderRequestConfig>,
     /// The destinations by id. Without any, requests get 503.

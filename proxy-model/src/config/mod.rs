@@ -37,11 +37,11 @@ pub type TransformConfig = IndexMap<String, String>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct ProxyConfig {
-    /// What requests are matched against.
+    /// The routes that requests are matched against.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub routes: IndexMap<RouteId, RouteConfig>,
-    /// Where matched requests go.
+    /// The clusters that matched requests are sent to.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub clusters: IndexMap<ClusterId, ClusterConfig>,

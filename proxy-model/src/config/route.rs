@@ -20,7 +20,7 @@ pub struct RouteConfig {
     /// Extension: clusters that each serve some values of a key. Excludes `ClusterId` and `WeightedClusters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitioned_clusters: Option<PartitionedClusters>,
-    /// What the route matches. A host or a path is required.
+    /// The match criteria of the route. A host or a path is required.
     pub r#match: RouteMatch,
     /// Smaller is tried first, before every other rule of precedence. Unset is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ fn default_weight() -> u32 {
     DEFAULT_WEIGHT
 }
 
-/// What a route matches: everything that is set must agree.
+/// The match criteria of a route. A request must meet all that are set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
@@ -129,20 +129,21 @@ pub struct RouteMatch {
 pub struct RouteHeader {
     /// The header's name, compared ignoring case.
     pub name: String,
-    /// What is compared with; any one is enough. Not allowed for `Exists` and `NotExists`, required otherwise.
+    /// The values to compare with. One of them must match. Not allowed for `Exists` and `NotExists`,
+    /// required otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
-    /// How values are compared.
+    /// The comparison of values.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub mode: HeaderMatchMode,
-    /// Whether case matters when values are compared.
+    /// True if the comparison of values is case-sensitive.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub is_case_sensitive: bool,
 }
 
-/// How a header's value is compared.
+/// The comparison of a header's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HeaderMatchMode {
@@ -168,20 +169,21 @@ pub enum HeaderMatchMode {
 pub struct RouteQueryParameter {
     /// The parameter's name, compared ignoring case.
     pub name: String,
-    /// What is compared with, after decoding; any one is enough. Not allowed for `Exists`, required otherwise.
+    /// The values to compare with, after decoding. One of them must match. Not allowed for `Exists`,
+    /// required otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
-    /// How values are compared.
+    /// The comparison of values.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub mode: QueryMatchMode,
-    /// Whether case matters when values are compared.
+    /// True if the comparison of values is case-sensitive.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub is_case_sensitive: bool,
 }
 
-/// How a query parameter's value is compared.
+/// The comparison of a query parameter's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum QueryMatchMode {

@@ -1,4 +1,4 @@
-//! What changed between two configurations.
+//! The changes between two configurations.
 
 mod apply;
 mod fields;
@@ -29,7 +29,7 @@ pub enum Change {
     RouteAdded {
         /// The route.
         id: RouteId,
-        /// What it says.
+        /// The new route.
         config: Box<RouteConfig>,
     },
     /// A route is gone.
@@ -41,16 +41,16 @@ pub enum Change {
     RouteChanged {
         /// The route.
         id: RouteId,
-        /// What it says now.
+        /// The new configuration of the route.
         config: Box<RouteConfig>,
-        /// Where it differs.
+        /// The fields that differ.
         fields: Vec<FieldChange>,
     },
     /// A cluster is new.
     ClusterAdded {
         /// The cluster.
         id: ClusterId,
-        /// What it says, with its destinations.
+        /// The new cluster, with its destinations.
         config: Box<ClusterConfig>,
     },
     /// A cluster is gone.
@@ -62,9 +62,9 @@ pub enum Change {
     ClusterChanged {
         /// The cluster.
         id: ClusterId,
-        /// What it says now, without destinations.
+        /// The new configuration of the cluster, without destinations.
         config: Box<ClusterConfig>,
-        /// Where it differs.
+        /// The fields that differ.
         fields: Vec<FieldChange>,
     },
     /// A destination is new in a cluster that is not.
@@ -73,7 +73,7 @@ pub enum Change {
         cluster: ClusterId,
         /// The destination.
         id: DestinationId,
-        /// What it says.
+        /// The new destination.
         config: Box<DestinationConfig>,
     },
     /// A destination is gone from a cluster that is not.
@@ -89,9 +89,9 @@ pub enum Change {
         cluster: ClusterId,
         /// The destination.
         id: DestinationId,
-        /// What it says now.
+        /// The new configuration of the destination.
         config: Box<DestinationConfig>,
-        /// Where it differs.
+        /// The fields that differ.
         fields: Vec<FieldChange>,
     },
     /// The routes are in another order than removing some and adding others at the end explains.
@@ -113,10 +113,10 @@ pub enum Change {
     },
 }
 
-/// What must be done to `old` to have `new`.
+/// Returns the changes that turn `old` into `new`.
 ///
-/// In such an order that no step leaves a route without its cluster: clusters and destinations that are new or changed,
-/// then routes, then clusters that are gone, then orders. [`apply`] does it.
+/// The order ensures that no step leaves a route without its cluster: first clusters and destinations that
+/// are new or changed, then routes, then removed clusters, then orders. [`apply`] applies the changes.
 pub fn diff(old: &ProxyConfig, new: &ProxyConfig) -> Vec<Change> {
     let mut changes = Vec::new();
     for (id, config) in &new.clusters {
@@ -231,7 +231,7 @@ fn without_destinations(config: &ClusterConfig) -> ClusterConfig {
     }
 }
 
-/// Whether destinations that are equal as maps differ in order or in the spelling of their ids.
+/// Returns true if destinations that are equal as maps differ in order or in the spelling of their ids.
 fn destinations_differ(old: &ClusterConfig, new: &ClusterConfig) -> bool {
     let old = old.destinations.keys().map(DestinationId::as_str);
     !old.eq(new.destinations.keys().map(DestinationId::as_str))

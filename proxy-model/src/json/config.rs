@@ -17,10 +17,10 @@ use crate::suggest::shortened;
 /// The section's name.
 const SECTION: &str = "ReverseProxy";
 
-/// What a section says, as far as it could be read.
+/// The readable part of a section.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// Everything of which something could be read.
+    /// The configuration, with every part that could be read at least partly.
     pub(crate) config: ProxyConfig,
     /// Routes of it that have a mistake.
     pub(crate) bad_routes: HashSet<RouteId>,
@@ -146,7 +146,7 @@ fn with_ids<I: From<String> + Hash + Eq, T>(entries: Vec<(String, T)>) -> IndexM
     entries.map(|(name, value)| (name.into(), value)).collect()
 }
 
-/// What `read` makes, unless it reports an error.
+/// Returns the result of `read`, or `None` if `read` reported an error.
 fn whole<T>(problems: &mut Problems, read: impl FnOnce(&mut Problems) -> Option<T>) -> Option<T> {
     let errors_before = problems.error_count();
     let value = read(problems)?;

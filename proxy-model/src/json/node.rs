@@ -56,7 +56,7 @@ impl Node {
         Speller::new(self, &[]).spelled(pointer)
     }
 
-    /// What is at `pointer`, if there is something.
+    /// Returns the node at `pointer`, if one exists.
     pub(crate) fn at(&self, pointer: &str) -> Option<&Self> {
         pointer.split('/').skip(1).try_fold(self, |node, token| {
             let key = token.replace("~1", "/").replace("~0", "~");
@@ -64,7 +64,7 @@ impl Node {
         })
     }
 
-    /// What it is, for a message: `a list`.
+    /// The kind of the node, for a message: `a list`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -138,12 +138,12 @@ impl Object {
         self.entries.iter().map(|(key, node)| (key.as_str(), node))
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Node {
 #[derive(Default)]
 struct Numbers<'t> {
     text: &'t str,
-    /// How many there were so far.
+    /// Number of numbers read so far.
     next: usize,
     changed: ChangedNumbers,
 }

@@ -76,7 +76,7 @@ impl<'a> DecodedPath<'a> {
         path
     }
 
-    /// How many segments there are, up to the limit.
+    /// Number of segments, up to the limit.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -86,7 +86,7 @@ impl<'a> DecodedPath<'a> {
         &self.text[self.start(index)..self.ends[index] as usize]
     }
 
-    /// Everything from the start of a segment, with a `/` at the end if there is one.
+    /// Returns the text from the start of a segment to the end, including a trailing `/`.
     pub(super) fn rest(&self, index: usize) -> &'a str {
         &self.text[self.start(index)..]
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// What must be encoded in a path: everything that is neither `/` nor a `pchar` (RFC 3986 section 3.3).
+/// The characters that must be encoded in a path: all but `/` and `pchar` (RFC 3986 section 3.3).
 const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -23,7 +23,7 @@ const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// What must be encoded in one segment of a path.
+/// The characters that must be encoded in one segment of a path.
 const NOT_IN_SEGMENT: &AsciiSet = &NOT_IN_PATH.add(b'/');
 
 /// The part of a URL that encoded text comes from.
@@ -112,7 +112,7 @@ fn set(keep_slashes: bool) -> &'static AsciiSet {
     }
 }
 
-/// What encoded text is made of.
+/// The units of encoded text.
 enum Unit<'a> {
     /// Text that stands for itself.
     Plain(&'a str),

@@ -120,7 +120,7 @@ impl Snapshot {
         &self.config
     }
 
-    /// What tells this configuration from others.
+    /// The revision, a hash of this configuration's content.
     pub fn revision(&self) -> Revision {
         self.revision
     }

@@ -55,12 +55,12 @@ impl TimeSpan {
         Self(Duration::new(duration.as_secs(), nanos))
     }
 
-    /// So many seconds.
+    /// Creates a time span from seconds.
     pub const fn from_secs(seconds: u64) -> Self {
         Self::new(Duration::from_secs(seconds))
     }
 
-    /// So many milliseconds.
+    /// Creates a time span from milliseconds.
     pub const fn from_millis(milliseconds: u64) -> Self {
         Self::new(Duration::from_millis(milliseconds))
     }
@@ -70,7 +70,7 @@ impl TimeSpan {
         self.0
     }
 
-    /// Whether it is no time at all.
+    /// Returns true if the time span is zero.
     pub const fn is_zero(self) -> bool {
         self.0.is_zero()
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::TimeSpan;
 
-/// Why a text is not a [`TimeSpan`].
+/// The reason why a text is not a [`TimeSpan`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseTimeSpanError {
-    /// Nothing but white space.
+    /// An empty text, or only white space.
     #[error("a length of time is empty")]
     Empty,
     /// A number without a unit.
@@ -26,7 +26,7 @@ pub enum ParseTimeSpanError {
 }
 
 impl ParseTimeSpanError {
-    /// What to write instead.
+    /// Returns the correction.
     pub fn suggestion(&self) -> String {
         match self {
             Self::NoUnit(number) => match number.parse::<u64>() {

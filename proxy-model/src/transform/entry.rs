@@ -136,7 +136,7 @@ impl<'a> Entry<'a> {
         find(self.map, key)
     }
 
-    /// Where the value of `key` is.
+    /// Returns the pointer of the value of `key`.
     pub(super) fn place(&self, key: &str) -> String {
         match self.map.keys().find(|k| k.eq_ignore_ascii_case(key)) {
             Some(written) => pointer_to(&self.pointer, written),

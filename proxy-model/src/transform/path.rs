@@ -25,9 +25,11 @@ impl PathText {
         &self.0
     }
 
-    /// What is left of `path` when this prefix is taken off it: `None`, unless it ends where a segment of `path` ends.
+    /// Returns the rest of `path` behind this prefix. `None` unless the prefix ends where a segment of
+    /// `path` ends.
     ///
-    /// Both are compared decoded and ignoring case, where `%2F` is not the same as `/`. What is left is as it was.
+    /// Both are compared decoded and ignoring case, where `%2F` is not the same as `/`. The rest is
+    /// returned unchanged.
     pub fn strip_from<'p>(&self, path: &'p str) -> Option<&'p str> {
         let mut given = DecodedChars::new(path);
         for wanted in DecodedChars::new(&self.0) {
@@ -76,8 +78,8 @@ pub(super) fn push_encoded(out: &mut String, path: &str) {
     out.push_str(path.get(copied..).unwrap_or_default());
 }
 
-/// Appends `query` as it is, but for what would end the target of a request line (RFC 9112 section 3): white space,
-/// control characters, `#`, and what is not ASCII.
+/// Appends `query`, encoding only the characters that would end the target of a request line (RFC 9112
+/// section 3): white space, control characters, `#`, and those outside ASCII.
 pub(super) fn push_visible(out: &mut String, query: &str) {
     if query
         .bytes()
@@ -103,7 +105,8 @@ pub(super) fn push_triplet(out: &mut String, byte: u8) {
     out.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
-/// Whether a path may hold `byte` as it is: `pchar` of RFC 3986 section 3.3, and the slash between segments.
+/// Returns true if a path may contain `byte` unencoded: `pchar` of RFC 3986 section 3.3, and the slash
+/// between segments.
 const fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
@@ -144,7 +147,7 @@ impl<'p> DecodedChars<'p> {
         Self { path, at: 0 }
     }
 
-    /// What has not been decoded yet, as it is.
+    /// The text that has not been decoded yet.
     fn rest(&self) -> &'p str {
         self.path.get(self.at..).unwrap_or_default()
     }

@@ -28,12 +28,12 @@ pub enum TargetTransform {
     Method {
         /// The method that is changed, compared ignoring case.
         from: Method,
-        /// What it becomes.
+        /// The new method.
         to: Method,
     },
 }
 
-/// What a request asks for, while it is rewritten.
+/// The target of a request, while it is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTarget<'a> {
     /// The method.

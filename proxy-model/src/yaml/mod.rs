@@ -78,9 +78,9 @@ struct Writer {
     separate: Option<Vec<String>>,
     written: usize,
     open: Vec<Open>,
-    /// What each anchor stands for.
+    /// The content of each anchor.
     anchors: HashMap<usize, String>,
-    /// How much they are together: what is in an anchor in an anchor is kept for both.
+    /// Total length of the anchors. The content of an anchor inside an anchor is counted for both.
     anchored: usize,
     has_document: bool,
 }
@@ -174,7 +174,7 @@ impl Writer {
         self.anchored = 0;
     }
 
-    /// Whether a key comes next.
+    /// Returns true if a key comes next.
     fn is_key(&self) -> bool {
         self.open
             .last()
@@ -259,7 +259,8 @@ impl Writer {
     }
 }
 
-/// What a scalar without quotes is, if not a text: <https://yaml.org/spec/1.2.2/#103-core-schema>.
+/// Returns the JSON form of an unquoted scalar that is not a text:
+/// <https://yaml.org/spec/1.2.2/#103-core-schema>.
 fn plain_json(text: &str) -> Option<String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some("null".to_owned()),

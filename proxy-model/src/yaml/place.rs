@@ -7,9 +7,9 @@ struct Open {
     is_object: bool,
     /// Keys and values so far.
     count: usize,
-    /// Whether it is on the way to what is looked for.
+    /// True if the node is on the path to the requested place.
     is_on_way: bool,
-    /// Whether the last key is.
+    /// True if the last key is on that path.
     is_key_on_way: bool,
 }
 
@@ -39,7 +39,7 @@ struct Search<'p> {
     path: &'p [&'p str],
     document: usize,
     seen: usize,
-    /// Whether the document has nothing but a null, so that it does not count.
+    /// True if the document contains only a null, so that it does not count.
     is_empty: bool,
     open: Vec<Open>,
     line: Option<usize>,

@@ -1,4 +1,4 @@
-//! What must hold for every configuration and for every document.
+//! Properties of every configuration and every document.
 
 use proptest::prelude::*;
 use proxy_model::config::ProxyConfig;

@@ -107,7 +107,7 @@ impl RequestHead for Head {
     }
 }
 
-/// What becomes of each request: the id of its route, or how it is refused.
+/// The result of each request: the id of its route, or the rejection.
 fn routing(snapshot: &Snapshot) -> Vec<String> {
     let mut routed = Vec::new();
     for path in REQUEST_PATHS {

@@ -96,7 +96,7 @@ fn every_key_is_described() {
     }
 }
 
-/// What is known of one kind of object.
+/// The known keys of one kind of object.
 #[derive(Default)]
 struct Keys {
     in_schema: BTreeSet<String>,

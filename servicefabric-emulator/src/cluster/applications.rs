@@ -10,14 +10,15 @@ use super::state::Cluster;
 use crate::health::EntityKey;
 use crate::hosting::{CodePackageDescription, PackageDescription};
 
-/// So many applications a cluster takes.
+/// The maximum number of applications of a cluster.
 const MAX_APPLICATIONS: usize = 100_000;
-/// So many parameters an application takes, and so many bytes each.
+/// The maximum number of parameters of an application.
 const MAX_PARAMETERS: usize = 1000;
 const MAX_PARAMETER: usize = 64 * 1024;
 
 impl Cluster {
-    /// Creates an application with the default services of its type, all or nothing. Others are created one by one.
+    /// Creates an application with the default services of its type, all or nothing. Further services are
+    /// created one by one.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl Cluster {
         ))
     }
 
-    /// The version of an application's type that a node was told about.
+    /// Returns the version of an application's type that was declared to a node.
     pub(super) fn version_on(&self, node: &str, application: &FabricName) -> Option<String> {
         self.nodes.get(node)?.versions.get(application).cloned()
     }
@@ -149,7 +150,7 @@ fn overridden(
     parameters
 }
 
-/// Whether a type declares these parameters.
+/// Checks that an application type declares all of these parameters and that they are within the limits.
 pub(super) fn check_parameters(
     declared: &ApplicationType,
     parameters: &IndexMap<String, String>,
@@ -178,7 +179,7 @@ pub(super) fn check_parameters(
     Ok(())
 }
 
-/// What nodes are told about the packages of an application.
+/// Returns the packages of an application as nodes see them.
 pub(super) fn descriptions(
     name: &FabricName,
     declared: &ApplicationType,

@@ -31,11 +31,11 @@ struct Comparison {
 }
 
 impl Constraint {
-    /// Reads an expression; an empty one holds for every node.
+    /// Parses an expression. An empty one is satisfied by every node.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG`, with what was expected.
+    /// `E_INVALIDARG`, with the expected syntax.
     pub(crate) fn parse(text: &str) -> Result<Self, FabricError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -50,7 +50,7 @@ impl Constraint {
         })
     }
 
-    /// Whether it holds for a node.
+    /// Returns true if a node satisfies the constraint.
     pub(crate) fn admits(&self, node: &Node) -> bool {
         let mut alternatives = self.alternatives.iter();
         self.alternatives.is_empty()
@@ -161,7 +161,7 @@ impl Comparison {
     }
 }
 
-/// Whether an expression can be read.
+/// Checks that a placement constraint can be parsed.
 pub(crate) fn check_constraints(text: &str) -> Result<(), FabricError> {
     Constraint::parse(text).map(drop)
 }

@@ -1,4 +1,4 @@
-//! What is deployed on a node.
+//! Queries for deployed applications, packages, service types and replicas of a node.
 
 use super::entity::{DeployedApplication, DeployedReplica};
 use super::error::FabricError;

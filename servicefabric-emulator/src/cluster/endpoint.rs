@@ -50,18 +50,19 @@ impl PortPool {
 }
 
 impl Cluster {
-    /// From now on a replica is ready only when its address was [published](Self::publish_address). Replicas that are
-    /// ready keep what they have.
+    /// Requires a [published](Self::publish_address) address before a replica becomes ready, from now on.
+    /// Replicas that are ready keep their addresses.
     pub fn attach_workloads(&mut self) {
         self.workloads = true;
     }
 
-    /// The replica listens: this is its address, usually `{"Endpoints":{"http":"http://127.0.0.1:8080"}}`.
+    /// Publishes the address of a replica that now listens, usually
+    /// `{"Endpoints":{"http":"http://127.0.0.1:8080"}}`.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` when it is gone, `FABRIC_E_NOT_READY` when it is not being opened,
-    /// `FABRIC_E_VALUE_TOO_LARGE` for more than 64 KiB.
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` if it no longer exists, `FABRIC_E_NOT_READY` if it is not being
+    /// opened, `FABRIC_E_VALUE_TOO_LARGE` for more than 64 KiB.
     pub fn publish_address(
         &mut self,
         replica: ReplicaRef,
@@ -88,12 +89,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// The replica could not be opened: it is given up, and another is placed after the time between two questions of the
-    /// reconfiguration agent.
+    /// Reports that a replica could not be opened. It is dropped, and another one is placed after the retry
+    /// interval of the reconfiguration agent.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` when it is gone.
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` if it no longer exists.
     pub fn open_failed(&mut self, replica: ReplicaRef, reason: &str) -> Result<(), FabricError> {
         let node = self.existing_replica(replica)?.node.clone();
         self.say_open_failed(replica.partition, replica, reason);
@@ -104,14 +105,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Hosting has opened a replica: somebody outside has to listen, or an address is made up.
+    /// Handles a replica that hosting has opened: requests its workload, or generates an address.
     pub(super) fn open(&mut self, key: ReplicaRef) {
         let listeners = self.listeners_of(key);
         let now = self.now;
         if let Some(replica) = self.replica_mut(key) {
             replica.opened = true;
             if replica.status == ReplicaStatus::Down {
-                // It is back, and is built anew from the others.
+                // The replica has returned, and is rebuilt from the others.
                 replica.status = ReplicaStatus::InBuild;
                 replica.since = now;
                 self.dirty.insert(key.partition);
@@ -128,7 +129,7 @@ impl Cluster {
         }
     }
 
-    /// The listeners of a replica, as the version of its package on its node says.
+    /// Returns the listeners of a replica, from the version of its package on its node.
     fn listeners_of(&self, key: ReplicaRef) -> Vec<EndpointResource> {
         let found = self.replica(key).and_then(|replica| {
             let service = self
@@ -170,7 +171,7 @@ impl Cluster {
         })
     }
 
-    /// An address for each listener, with the port that the manifest says or one of the node.
+    /// Generates an address for each listener, with the port of the manifest or one of the node.
     fn make_address(&mut self, key: ReplicaRef, listeners: &[EndpointResource]) -> Option<String> {
         let replica = self
             .partitions
@@ -254,8 +255,8 @@ impl Cluster {
         }
     }
 
-    /// Shows this address in the place of what the replica published: any text, an empty one too. `None` takes it
-    /// back.
+    /// Shows this address in place of the published one: any text, even an empty one. `None` ends the
+    /// override.
     ///
     /// # Errors
     ///
@@ -303,7 +304,7 @@ impl Cluster {
         let before = found.flapping.take();
         if period != Span::ZERO {
             found.flapping = Some(period);
-            // A timer that is planned already goes on with the new period.
+            // A pending timer continues with the new period.
             if before.is_none() {
                 self.plan(period, Timer::Flap(replica));
             }

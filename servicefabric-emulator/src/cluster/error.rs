@@ -1,15 +1,15 @@
-//! What a cluster answers when it does not do what it was asked.
+//! The error of a cluster that rejects a request.
 
 use std::fmt;
 
-/// Why the cluster refused, in the words of Service Fabric: a code that programs compare, and a sentence for people.
+/// The reason for a rejection, as Service Fabric reports it: a code for programs and a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
 pub struct FabricError {
     /// The code, e.g. `FABRIC_E_APPLICATION_NOT_FOUND`.
     pub code: ErrorCode,
-    /// What is wrong, and with what.
+    /// The message: the error, and the entity that it concerns.
     pub message: String,
 }
 
@@ -72,21 +72,21 @@ error_codes! {
     InvalidForStatefulServices = "FABRIC_E_INVALID_FOR_STATEFUL_SERVICES", 400;
     /// The node is up, and has to be down for this.
     NodeIsUp = "FABRIC_E_NODE_IS_UP", 400;
-    /// There is no such node.
+    /// No node of this name exists.
     NodeNotFound = "FABRIC_E_NODE_NOT_FOUND", 404;
-    /// There is no such application type, or not in this version.
+    /// No application type of this name and version exists.
     ApplicationTypeNotFound = "FABRIC_E_APPLICATION_TYPE_NOT_FOUND", 404;
-    /// There is no such application.
+    /// No application of this name exists.
     ApplicationNotFound = "FABRIC_E_APPLICATION_NOT_FOUND", 404;
     /// The application type has no such service type.
     ServiceTypeNotFound = "FABRIC_E_SERVICE_TYPE_NOT_FOUND", 404;
-    /// There is no such service.
+    /// No service of this name exists.
     ServiceDoesNotExist = "FABRIC_E_SERVICE_DOES_NOT_EXIST", 404;
-    /// There is no such partition.
+    /// No partition of this id exists.
     PartitionNotFound = "FABRIC_E_PARTITION_NOT_FOUND", 404;
     /// The partition has no such replica.
     ReplicaDoesNotExist = "FABRIC_E_REPLICA_DOES_NOT_EXIST", 404;
-    /// There is no such name.
+    /// The naming service has no such name.
     NameDoesNotExist = "FABRIC_E_NAME_DOES_NOT_EXIST", 404;
     /// The name has no such property.
     PropertyDoesNotExist = "FABRIC_E_PROPERTY_DOES_NOT_EXIST", 404;
@@ -94,25 +94,25 @@ error_codes! {
     ServiceManifestNotFound = "FABRIC_E_SERVICE_MANIFEST_NOT_FOUND", 404;
     /// The image store has no such file.
     FileNotFound = "FABRIC_E_FILE_NOT_FOUND", 404;
-    /// Nothing in the cluster bears this name or id.
+    /// The health store has no entity of this name or id.
     HealthEntityNotFound = "FABRIC_E_HEALTH_ENTITY_NOT_FOUND", 404;
-    /// There is no such code package on the node.
+    /// No such code package is deployed on the node.
     CodePackageNotFound = "FABRIC_E_CODE_PACKAGE_NOT_FOUND", 404;
-    /// There is an application of this name already.
+    /// An application of this name already exists.
     ApplicationAlreadyExists = "FABRIC_E_APPLICATION_ALREADY_EXISTS", 409;
     /// The application is being upgraded already.
     ApplicationUpgradeInProgress = "FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS", 409;
     /// No upgrade of the application is under way.
     ApplicationNotUpgrading = "FABRIC_E_APPLICATION_NOT_UPGRADING", 400;
-    /// The application is what the upgrade would make of it.
+    /// The application already has the version and parameters of the upgrade.
     ApplicationAlreadyInTargetVersion = "FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION", 409;
-    /// There is a service of this name already.
+    /// A service of this name already exists.
     ServiceAlreadyExists = "FABRIC_E_SERVICE_ALREADY_EXISTS", 409;
     /// The type is provisioned in this version already.
     ApplicationTypeAlreadyExists = "FABRIC_E_APPLICATION_TYPE_ALREADY_EXISTS", 409;
     /// An application uses the type in this version.
     ApplicationTypeInUse = "FABRIC_E_APPLICATION_TYPE_IN_USE", 409;
-    /// There is such a name already.
+    /// The naming service already has this name.
     NameAlreadyExists = "FABRIC_E_NAME_ALREADY_EXISTS", 409;
     /// The name has names or properties below it, or is that of a service or an application.
     NameNotEmpty = "FABRIC_E_NAME_NOT_EMPTY", 409;
@@ -122,11 +122,11 @@ error_codes! {
     HealthStaleReport = "FABRIC_E_HEALTH_STALE_REPORT", 409;
     /// More health reports than are kept.
     HealthMaxReportsReached = "FABRIC_E_HEALTH_MAX_REPORTS_REACHED", 409;
-    /// What is asked for is about another instance than the one that runs.
+    /// The request names another instance than the one that runs.
     InstanceIdMismatch = "FABRIC_E_INSTANCE_ID_MISMATCH", 409;
-    /// A value that is larger than what is allowed.
+    /// The value exceeds its limit.
     ValueTooLarge = "FABRIC_E_VALUE_TOO_LARGE", 413;
-    /// Something failed that has no code of its own.
+    /// Any other failure.
     Fail = "E_FAIL", 500;
     /// The emulator has no such part of a cluster.
     NotImplemented = "E_NOTIMPL", 501;

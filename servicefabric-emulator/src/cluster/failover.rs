@@ -1,4 +1,4 @@
-//! The failover manager: it brings every partition to what it should be.
+//! The failover manager: it brings every partition to its target.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::timer::Timer;
 use crate::health::EntityKey;
 use crate::hosting::{self, Moment, Placement, ReplicaKind, Span};
 
-/// So many partitions are looked at before hosting is heard.
+/// The maximum number of partitions to reconcile before events of hosting are handled.
 const ROUND: usize = 1000;
 
 impl Cluster {
-    /// Lets everything that follows from what has happened happen, at this moment.
+    /// Carries out all consequences of past events that take no time.
     pub(super) fn settle(&mut self) {
         loop {
-            // Hosting keeps a bounded number of events: it is heard now and then while much is placed.
+            // Hosting keeps a bounded number of events, so they are handled between batches of placements.
             for _ in 0..ROUND {
                 let Some(id) = self.dirty.pop_first() else {
                     break;
@@ -39,7 +39,7 @@ impl Cluster {
         }
     }
 
-    /// Whether partitions wait to be looked at, or hosting to be heard.
+    /// Returns true if partitions wait for reconciliation, or hosting may have events.
     pub(super) fn is_unsettled(&self) -> bool {
         !self.dirty.is_empty() || self.unheard
     }
@@ -92,7 +92,8 @@ impl Cluster {
         }
     }
 
-    /// So many instances, on different nodes.
+    /// Adds or removes instances of a stateless partition until it has its target number, each on a different
+    /// node.
     fn reconcile_instances(&mut self, id: PartitionId, target: usize) {
         while let Some(partition) = self.partitions.get(&id) {
             let counted = || {
@@ -120,7 +121,8 @@ impl Cluster {
         }
     }
 
-    /// So many replicas, on different nodes; those that are down are waited for.
+    /// Adds or removes replicas of a stateful partition until it has its target number, each on a different
+    /// node. Waits for replicas that are down.
     fn reconcile_replicas(&mut self, id: PartitionId, target: usize) {
         while let Some(partition) = self.partitions.get(&id) {
             let counted = || {
@@ -158,7 +160,7 @@ impl Cluster {
         }
     }
 
-    /// The first replica of a partition is placed. When there were others before, what they had is gone with them.
+    /// Starts a partition again with its first replica. The state of former replicas is lost.
     fn begin_anew(&mut self, id: PartitionId) {
         if let Some(partition) = self.partitions.get_mut(&id)
             && partition.epoch.configuration_version > 0
@@ -220,7 +222,7 @@ impl Cluster {
         Some(key)
     }
 
-    /// Takes a replica out: an instance is drained first when its service says so.
+    /// Removes a replica. An instance is drained first if its service has a close delay.
     pub(super) fn close(&mut self, key: ReplicaRef) {
         let Some(replica) = self.replica(key) else {
             return;
@@ -314,7 +316,7 @@ impl Cluster {
         self.dirty.insert(key.partition);
     }
 
-    /// What was opened for a replica outside has to end.
+    /// Requests the end of the workload that was opened for a replica.
     pub(super) fn end_workload(&mut self, key: ReplicaRef, aborted: bool) {
         if self.replica(key).is_some_and(|replica| replica.opened) {
             self.want(Effect::Close {
@@ -327,7 +329,7 @@ impl Cluster {
         }
     }
 
-    /// The process or the node of a replica is gone, with the replica.
+    /// Handles a replica whose process or node has gone.
     pub(super) fn went_down(&mut self, key: ReplicaRef) {
         self.end_workload(key, true);
         self.release_ports(key);
@@ -360,7 +362,7 @@ impl Cluster {
         self.plan(wait.unwrap_or(Span::ZERO), Timer::RestartWait(key, now));
     }
 
-    /// A replica that went down at `since` is given up when it is still down, and enough others are up.
+    /// Drops a replica that went down at `since` if it is still down, and enough others are up.
     pub(super) fn end_restart_wait(&mut self, key: ReplicaRef, since: Moment) {
         let Some(replica) = self.replica(key) else {
             return;
@@ -403,7 +405,7 @@ impl Cluster {
         }
     }
 
-    /// Restores a replica whose state is still on its node.
+    /// Reopens a replica whose state is still on its node.
     pub(super) fn place_existing(&mut self, key: ReplicaRef) {
         let Some(partition) = self.partitions.get(&key.partition) else {
             return;
@@ -419,7 +421,7 @@ impl Cluster {
         placement.persisted = service.has_persisted_state;
         let node = replica.node.clone();
         if let Some(entry) = self.nodes.get_mut(&node) {
-            // It may be there already: a node that starts brings back what it had.
+            // A starting node reopens its own replicas, so this one may be there already.
             let _ = entry.host.place(placement.with_kind(ReplicaKind::Existing));
             self.unheard = true;
         }
@@ -442,7 +444,7 @@ impl Cluster {
         partition.replicas.get_mut(&key.replica)
     }
 
-    /// Whether a partition is one of a stateful service.
+    /// Returns true if a partition belongs to a stateful service.
     pub(super) fn is_stateful(&self, id: PartitionId) -> bool {
         self.partitions
             .get(&id)

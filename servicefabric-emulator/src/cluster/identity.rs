@@ -1,4 +1,5 @@
-//! Ids that look as those of a real cluster: of what has a name a hash, which is the same in every run; of instances a time.
+//! Ids in the form of a real cluster's: hashes for entities with names, the same in every run; times for
+//! instances.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +17,7 @@ impl PartitionId {
         let high = u128::from(hash(&seed, 0));
         let low = u128::from(hash(&seed, 1));
         let raw = (high << 64) | low;
-        // The bits of a version-8 GUID (RFC 9562): one whose content its maker decides.
+        // The version bits of a GUID of version 8 (RFC 9562), whose content its creator defines.
         let version = (raw & !(0xF << 76)) | (0x8 << 76);
         Self((version & !(0x3 << 62)) | (0x2 << 62))
     }

@@ -261,7 +261,7 @@ fn write_service_type(xml: &mut String, service_type: &ServiceType) {
         for extension in &service_type.extensions {
             let name = Escaped(&extension.name);
             line(xml, 4, format_args!("<Extension Name=\"{name}\">"));
-            // The content is XML itself, written by whoever made the package, and carried as it is.
+            // The content is XML from the package, and is copied unchanged.
             for part in extension.xml.lines() {
                 line(xml, 5, format_args!("{part}"));
             }
@@ -293,7 +293,7 @@ pub(crate) fn labels_xml<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)
     xml
 }
 
-/// Text that may stand in an element or in an attribute. What XML cannot express at all becomes U+FFFD.
+/// A text escaped for an element or an attribute. Characters that XML cannot represent become U+FFFD.
 struct Escaped<'a>(&'a str);
 
 impl std::fmt::Display for Escaped<'_> {

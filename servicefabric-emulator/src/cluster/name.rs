@@ -20,8 +20,8 @@ impl FabricName {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_INVALID_NAME_URI` when it is not a `fabric:/` URI with a path, or is too long. A `~` is refused as well:
-    /// ids have it in the place of `/`, so that such a name could not be addressed.
+    /// `FABRIC_E_INVALID_NAME_URI` if it is not a `fabric:/` URI with a path, or is too long. A `~` is
+    /// rejected as well: ids use it in place of `/`, so such a name could not be addressed.
     pub fn parse(text: &str) -> Result<Self, FabricError> {
         let refuse = |why: &str| {
             let shown: String = text.chars().take(120).collect();
@@ -74,7 +74,7 @@ impl FabricName {
         id
     }
 
-    /// What follows `fabric:/`.
+    /// Returns the part after `fabric:/`.
     pub fn path(&self) -> &str {
         self.0.strip_prefix(SCHEME).unwrap_or(&self.0)
     }
@@ -85,7 +85,7 @@ impl FabricName {
         Some(Self(format!("{SCHEME}{parent}").into()))
     }
 
-    /// Whether `self` lies below `other`, at any depth.
+    /// Returns true if `self` lies below `other`, at any depth.
     pub fn is_below(&self, other: &Self) -> bool {
         let rest = self.0.strip_prefix(&*other.0);
         rest.is_some_and(|rest| rest.starts_with('/'))

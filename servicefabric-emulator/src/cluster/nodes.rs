@@ -10,9 +10,9 @@ use super::identity::ReplicaRef;
 use super::state::{Cluster, NodeEntry};
 
 impl Cluster {
-    /// Takes everything off a node, in good order: instances are drained, primaries hand over, replicas move when the
-    /// intent says that their state will be lost. With [`Pause`](DeactivationIntent::Pause) all stays, and nothing new
-    /// comes. The node is `Disabling` until that is done, then `Disabled`.
+    /// Deactivates a node in good order: instances are drained, primaries hand over, and replicas move if the
+    /// intent implies that their state will be lost. With [`Pause`](DeactivationIntent::Pause) all replicas
+    /// stay, and no new ones are placed. The node is `Disabling` until that is done, then `Disabled`.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// Lets a deactivated node take replicas again. Replicas whose state is still there come back.
+    /// Lets a deactivated node take replicas again. Replicas whose state is still on it return.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What was to leave a node may stay, and what was there comes back, if the node is up.
+    /// Lets replicas that were to leave a node stay, and reopens those that were on it, if the node is up.
     fn bring_back(&mut self, node: &str) {
         let Some(entry) = self
             .nodes

@@ -1,16 +1,16 @@
 //! Lists, page by page.
 
-/// Which page of a list is wanted.
+/// A request for one page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
-    /// What the page before gave; `None` or empty for the first page.
+    /// The continuation token of the previous page. `None` or empty for the first page.
     pub continuation_token: Option<String>,
-    /// How many items at most; 0 for all that fit.
+    /// The maximum number of items. 0: as many as fit.
     pub max_results: usize,
 }
 
 impl PageRequest {
-    /// A page of at most so many items; 0 for all that fit.
+    /// Requests the first page, of at most `max_results` items. 0: as many as fit.
     pub fn first(max_results: usize) -> Self {
         Self {
             continuation_token: None,
@@ -37,9 +37,9 @@ impl PageRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of the page.
     pub items: Vec<T>,
-    /// What to ask for the next page with: the key of the last item. Empty on the last page.
+    /// The token to request the next page with: the key of the last item. Empty on the last page.
     pub continuation_token: String,
 }
 

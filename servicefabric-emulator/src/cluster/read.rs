@@ -1,4 +1,4 @@
-//! What can be asked of a cluster.
+//! Queries of a cluster.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -15,8 +15,8 @@ use crate::health::{
     ChunkQuery, ClusterHealthChunk, EntityHealth, EntityKey, HealthQuery, HealthState, HealthStore,
 };
 
-/// Lists come in the order of names, of ids, or of both; a page begins behind its token, whatever has changed meanwhile.
-/// Tokens that are not of the form of a key are refused.
+/// Lists are ordered by name, by id, or by both. A page begins after its token, whatever has changed
+/// meanwhile. Tokens that are not in the form of a key are rejected.
 impl Cluster {
     /// The nodes, by name.
     pub fn nodes(&self, filter: NodeStatusFilter, page: &PageRequest) -> Page<&Node> {
@@ -235,7 +235,7 @@ impl Cluster {
         })
     }
 
-    /// The health of the whole cluster, and of what of it is asked for.
+    /// Returns the health of the whole cluster, and of the entities that `query` selects.
     pub fn health_chunk(&self, query: &ChunkQuery) -> ClusterHealthChunk {
         self.health.chunk(query, |name| {
             self.applications

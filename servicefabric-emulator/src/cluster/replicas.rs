@@ -29,8 +29,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Removes a replica or an instance; another takes its place. An instance is drained first if its service says so,
-    /// and a primary hands over, unless it is done by `force`.
+    /// Removes a replica or an instance, which is then replaced. Unless `force` is set, an instance is
+    /// drained first if its service has a close delay, and a primary hands over.
     ///
     /// # Errors
     ///

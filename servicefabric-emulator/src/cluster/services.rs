@@ -16,11 +16,11 @@ use super::state::Cluster;
 use crate::health::EntityKey;
 use crate::hosting::Span;
 
-/// So many partitions a service has.
+/// The maximum number of partitions of a service.
 const MAX_PARTITIONS: usize = 10_000;
-/// So many partitions a cluster has.
+/// The maximum number of partitions of a cluster.
 const MAX_ALL_PARTITIONS: usize = 200_000;
-/// So many replicas and instances a cluster has: about 350 MB.
+/// The maximum number of replicas and instances of a cluster: about 350 MB.
 pub(crate) const MAX_REPLICAS: usize = 100_000;
 
 impl Cluster {
@@ -127,7 +127,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// How many replicas all services want together when one wants `after` in the place of `before`.
+    /// Returns the number of replicas that all services need if one of them changes from `before` to `after`.
+    /// Fails above the limit.
     fn check_wanted(&self, before: usize, after: usize) -> Result<usize, FabricError> {
         let wanted = self.wanted_replicas.saturating_sub(before) + after;
         if after > before && wanted > MAX_REPLICAS {
@@ -208,7 +209,7 @@ impl Cluster {
         self.follow_scale(id, service.scale);
     }
 
-    /// Whether a partition wants an instance on every node decides when it is looked at.
+    /// Marks a partition for reconciliation, and records if it needs an instance on every node.
     fn follow_scale(&mut self, id: PartitionId, scale: ServiceScale) {
         if matches!(
             scale,
@@ -275,7 +276,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves what the constraints of a service do not allow any more. Replicas that no other node can take stay.
+    /// Moves replicas from nodes that the constraints of a service no longer allow. Replicas that no other
+    /// node can take stay.
     fn leave_forbidden_nodes(&mut self, name: &FabricName) {
         let Some(service) = self.services.get(name) else {
             return;
@@ -396,7 +398,7 @@ fn updated_scale(scale: ServiceScale, update: &ServiceUpdate) -> Result<ServiceS
     }
 }
 
-/// How many replicas so many partitions have: at most one on each node.
+/// Returns the number of replicas of this number of partitions: at most one per partition on each node.
 pub(crate) fn wanted_replicas(scale: ServiceScale, partitions: usize, nodes: usize) -> usize {
     let each = match scale {
         ServiceScale::Stateless { instance_count, .. } => {
@@ -407,7 +409,7 @@ pub(crate) fn wanted_replicas(scale: ServiceScale, partitions: usize, nodes: usi
     partitions.saturating_mul(each.min(nodes))
 }
 
-/// Whether a service can be divided so.
+/// Checks that a service can be partitioned by a scheme.
 pub(crate) fn check_scheme(scheme: &PartitionScheme) -> Result<(), FabricError> {
     divide(scheme).map(drop)
 }
@@ -452,7 +454,8 @@ fn divide(scheme: &PartitionScheme) -> Result<Vec<PartitionInformation>, FabricE
     }
 }
 
-/// Divides so many keys from `low` on. The first partitions have one more when they do not divide evenly.
+/// Divides `keys` keys from `low` into ranges. If they do not divide evenly, the first partitions have one
+/// more.
 fn ranges(low: i64, keys: i128, count: i128) -> Vec<PartitionInformation> {
     let (each, rest) = (keys / count, keys % count);
     let begin = |index: i128| i128::from(low) + index * each + index.min(rest);

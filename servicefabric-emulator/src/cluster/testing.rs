@@ -1,4 +1,4 @@
-//! What tests begin with.
+//! Fixtures of tests: clusters, nodes and names.
 
 use super::entity::{Node, NodeStatus, Partition, ReplicaStatus};
 use super::{Cluster, FabricName, PageRequest};
@@ -90,7 +90,7 @@ pub(crate) fn ready(cluster: &Cluster, service: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Lets so many seconds pass.
+/// Advances the cluster by `seconds`.
 pub(crate) fn pass(cluster: &mut Cluster, seconds: u64) {
     let to = cluster.now().as_millis() + seconds * 1000;
     cluster.advance(Moment::from_millis(to));

@@ -1,10 +1,10 @@
-//! Application types: what can be deployed.
+//! Provisioned application types.
 
 use super::entity::{ApplicationType, ApplicationTypeStatus};
 use super::error::{ErrorCode, FabricError};
 use super::state::Cluster;
 
-/// So many versions of types are kept.
+/// The maximum number of versions of types.
 const MAX_TYPES: usize = 10_000;
 
 impl Cluster {

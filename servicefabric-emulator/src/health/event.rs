@@ -4,27 +4,27 @@ use super::HealthState;
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::{Moment, Span};
 
-/// The longest description that is kept, in bytes; what is longer is cut.
+/// The maximum length of a description, in bytes. Longer ones are truncated.
 const MAX_DESCRIPTION: usize = 4096;
 /// The longest source or property, in bytes.
 const MAX_WORD: usize = 1024;
 
-/// What somebody says about one property of an entity.
+/// A report about one property of an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthReport {
-    /// Who says it.
+    /// The source of the report.
     pub source: String,
-    /// What it is about.
+    /// The property.
     pub property: String,
-    /// How well it is.
+    /// The health state.
     pub state: HealthState,
-    /// How long it counts; infinite by default.
+    /// The time to live. Default: infinite.
     pub ttl: Span,
     /// A sentence for people; cut after 4 KiB.
     pub description: String,
     /// Orders the reports of one source about one property; 0 and less: the store gives the next one.
     pub sequence_number: i64,
-    /// Whether the event disappears at the end of its time. Otherwise it is an Error then.
+    /// True if the event disappears when it expires. Otherwise it becomes an Error.
     pub remove_when_expired: bool,
 }
 
@@ -64,7 +64,7 @@ impl HealthReport {
         self
     }
 
-    /// Whether a user may make this report; cuts the description.
+    /// Checks that a client may make this report, and truncates the description.
     ///
     /// # Errors
     ///
@@ -99,28 +99,28 @@ impl HealthReport {
     }
 }
 
-/// What the store knows about one property of an entity.
+/// The last report about one property of an entity, and its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthEvent {
     /// The report. Its state is the one that was reported; see [`state`](Self::state) for the one that counts.
     pub report: HealthReport,
-    /// Whether its time is over, and it was not to be removed.
+    /// True if the event has expired and was not to be removed.
     pub is_expired: bool,
-    /// When it was reported.
+    /// The time of the report.
     pub reported_at: Moment,
-    /// When the store last changed it.
+    /// The time of the last change in the store.
     pub modified_at: Moment,
-    /// When it last became Ok.
+    /// The time at which the state last became Ok.
     pub last_ok_at: Option<Moment>,
-    /// When it last became Warning.
+    /// The time at which the state last became Warning.
     pub last_warning_at: Option<Moment>,
-    /// When it last became Error.
+    /// The time at which the state last became Error.
     pub last_error_at: Option<Moment>,
 }
 
 impl HealthEvent {
-    /// How well it is by now: an expired event is an Error.
+    /// Returns the current state: an expired event is an Error.
     pub fn state(&self) -> HealthState {
         if self.is_expired {
             HealthState::Error
@@ -129,7 +129,7 @@ impl HealthEvent {
         }
     }
 
-    /// When its time is over.
+    /// Returns the expiry time. `None` if the event never expires.
     pub fn expires_at(&self) -> Option<Moment> {
         self.reported_at.after(self.report.ttl)
     }

@@ -1,4 +1,4 @@
-//! Which health states an answer is to have.
+//! The health states that a response includes.
 
 use super::HealthState;
 
@@ -7,17 +7,17 @@ use super::HealthState;
 pub struct StateFilter(u32);
 
 impl StateFilter {
-    /// What is usual for the question, which is all for most.
+    /// The default of the query, which includes all states for most queries.
     pub const DEFAULT: Self = Self(0);
-    /// Nothing.
+    /// No state.
     pub const NONE: Self = Self(1);
-    /// What is Ok.
+    /// The state Ok.
     pub const OK: Self = Self(2);
-    /// What is Warning.
+    /// The state Warning.
     pub const WARNING: Self = Self(4);
-    /// What is Error.
+    /// The state Error.
     pub const ERROR: Self = Self(8);
-    /// Everything.
+    /// All states.
     pub const ALL: Self = Self(0xFFFF);
 
     /// The mask of a request; bits that mean nothing are ignored.
@@ -25,12 +25,12 @@ impl StateFilter {
         Self(bits)
     }
 
-    /// Whether nothing was said.
+    /// Returns true if no filter was given.
     pub const fn is_default(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether something of this state belongs to the answer. Nothing said means everything.
+    /// Returns true if the filter includes a state. The default includes all.
     pub const fn admits(self, state: HealthState) -> bool {
         let bit = match state {
             HealthState::Ok => Self::OK.0,

@@ -2,7 +2,7 @@
 
 use super::{EntityKind, HealthState};
 
-/// How many entities are in each state.
+/// The numbers of entities in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {

@@ -7,16 +7,16 @@ use super::{EntityKey, EntityKind, HealthEvent, HealthReport, HealthState, Stati
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::Moment;
 
-/// So many events are kept of one entity.
+/// The maximum number of events of an entity.
 const MAX_EVENTS: usize = 500;
-/// So many entities are named in an evaluation.
+/// The maximum number of entities named in an evaluation.
 const MAX_NAMED: usize = 10;
 
-/// What is known about the health of everything in a cluster.
+/// The health of all entities of a cluster.
 #[derive(Clone, Debug)]
 pub struct HealthStore {
     entities: BTreeMap<EntityKey, Entity>,
-    /// When an event is over: moment, entity, source, property.
+    /// The expiry of events: time, entity, source, property.
     expiries: BTreeSet<(Moment, EntityKey, String, String)>,
     /// The number that was last given to a report without one.
     last_number: i64,
@@ -111,13 +111,13 @@ impl HealthStore {
         })
     }
 
-    /// Why an entity is not Ok; nothing when it is, and when it is not there.
+    /// Returns the reasons why an entity is not Ok. Empty if it is Ok or unknown.
     pub fn reasons(&self, key: &EntityKey) -> Vec<Evaluation> {
         let entity = self.entities.get(key);
         entity.map_or_else(Vec::new, |entity| self.evaluations(key, entity))
     }
 
-    /// What is as bad as the entity itself.
+    /// Returns the events and children that are as unhealthy as the entity itself.
     fn evaluations(&self, key: &EntityKey, entity: &Entity) -> Vec<Evaluation> {
         let state = entity.state();
         if state == HealthState::Ok {
@@ -151,7 +151,7 @@ impl HealthStore {
         evaluations
     }
 
-    /// When the next event is over.
+    /// Returns the time of the next expiry.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         self.expiries.first().map(|(at, ..)| *at)
     }
@@ -238,11 +238,11 @@ impl HealthStore {
         }
     }
 
-    /// Checks a report against what is known, without taking it.
+    /// Checks a report against the stored ones, without storing it.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_HEALTH_STALE_REPORT` when a newer one was taken before.
+    /// `FABRIC_E_HEALTH_STALE_REPORT` if a newer report was stored before.
     pub(crate) fn check(&self, key: &EntityKey, report: &HealthReport) -> Result<(), FabricError> {
         let Some(entity) = self.entities.get(key) else {
             return Ok(());
@@ -260,8 +260,8 @@ impl HealthStore {
         }
     }
 
-    /// Takes a report that was made at `reported_at`. One about an entity that is not there vanishes, so does one that
-    /// is stale or whose time was over before.
+    /// Stores a report that was made at `reported_at`. A report is dropped if its entity does not exist, if
+    /// it is stale, or if it has expired.
     pub(crate) fn apply_report(
         &mut self,
         key: &EntityKey,
@@ -323,7 +323,7 @@ impl HealthStore {
         self.refresh(key);
     }
 
-    /// Takes back what was said about one property.
+    /// Removes the event of one property.
     pub(crate) fn withdraw(&mut self, key: &EntityKey, source: &str, property: &str) {
         let Some(entity) = self.entities.get_mut(key) else {
             return;
@@ -348,7 +348,7 @@ impl HealthStore {
         }
     }
 
-    /// How many expiries are planned for an entity.
+    /// Returns the number of pending expiries of an entity.
     #[cfg(test)]
     pub(crate) fn expiries_of(&self, key: &EntityKey) -> usize {
         self.expiries
@@ -357,7 +357,7 @@ impl HealthStore {
             .count()
     }
 
-    /// Works out the state of an entity whose events changed, and tells those above.
+    /// Updates the state of an entity whose events have changed, and of its ancestors.
     fn refresh(&mut self, key: &EntityKey) {
         let Some(entity) = self.entities.get_mut(key) else {
             return;
@@ -376,7 +376,7 @@ impl HealthStore {
         }
     }
 
-    /// Tells `ancestor` about changes below it, and adds its own change to them. Returns the entity above.
+    /// Adds the changes below `ancestor` to its counts, and its own change to the list. Returns its parent.
     fn apply(&mut self, ancestor: &EntityKey, changes: &mut Vec<Change>) -> Option<EntityKey> {
         let entity = self.entities.get_mut(ancestor)?;
         let before = entity.state();
@@ -394,10 +394,10 @@ impl HealthStore {
     }
 }
 
-/// The kind of an entity, the state that it had, and the one that it has; `None` when it is gone.
+/// The kind of an entity, its old state, and its new state: `None` if it was removed.
 type Change = (EntityKind, HealthState, Option<HealthState>);
 
-/// Refuses a report that is older than the one with the number `known`.
+/// Rejects a report that is older than the one with the number `known`.
 pub(super) fn check_order(known: i64, report: &HealthReport) -> Result<(), FabricError> {
     if report.sequence_number > 0 && report.sequence_number < known {
         return Err(FabricError::new(

@@ -141,7 +141,7 @@ fn an_event_whose_time_is_over_goes_or_is_an_error() {
     );
     let found = cluster.health(&web(), &HealthQuery::default()).unwrap();
     assert!(found.evaluations[0].description().contains("expired"));
-    // Said again, it counts again.
+    // A repeated report counts again.
     cluster
         .report_health(web(), report(HealthState::Ok).with_ttl(ttl, true), true)
         .unwrap();
@@ -194,7 +194,7 @@ fn sequence_numbers_order_the_reports_of_a_source() {
         event(&cluster, &web()).unwrap().state(),
         HealthState::Warning
     );
-    // Without a number it gets one that is larger than any of its own.
+    // A report without a number gets one that is larger than all earlier ones.
     cluster
         .report_health(web(), report(HealthState::Ok), true)
         .unwrap();

@@ -1,9 +1,9 @@
-//! How long to wait after a failure.
+//! The waits after failures.
 
 use super::config::{HostingConfig, Profile};
 use super::moment::Span;
 
-/// How the wait before the restart of a crashed process grows with its failures in a row (`n`), beginning with 1.
+/// The growth of the wait before a crashed process restarts, by its consecutive failures (`n`, from 1).
 ///
 /// Package activations and downloads know nothing of this: their waits always grow linearly.
 ///
@@ -35,8 +35,8 @@ pub enum BackoffMode {
 }
 
 impl BackoffMode {
-    /// What a raw base stands for. `None` for what cannot be one: negative, infinite, not a number. A base between 0
-    /// and 1, whose waits would shrink, counts as 1.
+    /// Returns the mode for a raw base. `None` if it cannot be a base: negative, infinite, not a number. A
+    /// base between 0 and 1, whose waits would shrink, counts as 1.
     pub fn from_raw(base: f64) -> Option<Self> {
         if !base.is_finite() || base < 0.0 {
             None
@@ -87,7 +87,7 @@ impl BackoffMode {
             }
             power = next;
         }
-        // What is too large for whole milliseconds becomes the largest, which is infinite.
+        // An overflow saturates to the largest value, which is infinite.
         Span::from_millis((interval.as_millis() as f64 * round(power)).round() as u64)
     }
 }

@@ -1,17 +1,17 @@
-//! What things on a node are called.
+//! Keys of packages, processes, service types and replicas on a node.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Whether replicas of several services and partitions share the processes of a package.
+/// The activation mode: whether replicas of several services and partitions share the processes of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub enum ActivationMode {
     /// One instance of the package on a node serves all partitions of all its services.
     #[default]
     SharedProcess,
-    /// Each partition of a service has an instance of the package of its own, told apart by its activation id.
+    /// Each partition of a service has its own instance of the package, identified by its activation id.
     ExclusiveProcess,
 }
 
@@ -41,7 +41,7 @@ impl PackageKey {
         }
     }
 
-    /// Which grace interval applies to the instance.
+    /// Returns the activation mode, which decides the grace interval of the instance.
     pub fn mode(&self) -> ActivationMode {
         if self.activation_id.is_empty() {
             ActivationMode::SharedProcess
@@ -77,7 +77,7 @@ impl fmt::Display for PackageKey {
     }
 }
 
-/// A code package of a package instance: what has (at most) one main process at a time.
+/// A code package of a package instance, which has at most one main process at a time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ProcessKey {
     /// The instance.

@@ -20,15 +20,15 @@ pub struct Moment(u64);
 pub struct Span(u64);
 
 impl Moment {
-    /// When the clock began.
+    /// The start of the clock.
     pub const ZERO: Self = Self(0);
 
-    /// The moment so many milliseconds after the beginning.
+    /// Creates the moment this number of milliseconds after the start.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// The moment so many seconds after the beginning; the last moment there is if that is too far.
+    /// Creates the moment this number of seconds after the start. Saturates at the last moment.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
@@ -49,7 +49,7 @@ impl Moment {
         }
     }
 
-    /// How long ago `earlier` was; nothing if it is not earlier.
+    /// Returns the time since `earlier`. Zero if it is not earlier.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -58,15 +58,15 @@ impl Moment {
 impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// Longer than any other: what waits for it waits forever.
+    /// An infinite span. A wait for it never ends.
     pub const INFINITE: Self = Self(u64::MAX);
 
-    /// So many milliseconds.
+    /// Creates a span of milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// So many seconds; infinite if that is too many.
+    /// Creates a span of seconds. Infinite on overflow.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
@@ -76,7 +76,7 @@ impl Span {
         self.0
     }
 
-    /// Whether this never ends.
+    /// Returns true if the span never ends.
     pub const fn is_infinite(self) -> bool {
         self.0 == u64::MAX
     }
@@ -87,26 +87,27 @@ impl Span {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// So many times this; infinite when it does not fit.
+    /// Returns a multiple of the span. Infinite on overflow.
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
 
-    /// The number of seconds, rounded to whole milliseconds (half away from zero). `None` for what is no length of
-    /// time: negative or not a number. Infinite when it is too much.
+    /// Converts seconds, rounded to whole milliseconds (half away from zero). `None` if the number is
+    /// negative or not a number. Infinite on overflow.
     pub fn from_secs_f64(secs: f64) -> Option<Self> {
         if secs.is_nan() || secs < 0.0 {
             return None;
         }
-        // A float that is too large, or infinite, becomes u64::MAX, which is what infinite means.
+        // A float that is too large, or infinite, becomes `u64::MAX`, which means infinite.
         Some(Self((secs * 1000.0).round() as u64))
     }
 
-    /// Reads `15`, `15s`, `0.5s`, `250ms`, `10m`, `1h` or `infinite`; a bare number counts seconds.
+    /// Parses `15`, `15s`, `0.5s`, `250ms`, `10m`, `1h` or `infinite`. A bare number counts seconds.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    ///
+    /// A sentence with the expected format.
     pub fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         if trimmed.eq_ignore_ascii_case("infinite") {

@@ -1,4 +1,4 @@
-//! How the outside behaves, as a script writes it.
+//! The parser of a script's behaviours.
 
 use super::reader::{Problems, Table, Value};
 use super::tree::Kind;

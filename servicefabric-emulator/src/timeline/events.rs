@@ -1,4 +1,4 @@
-//! What happens, as a script writes it.
+//! The parser of a script's events.
 
 use super::behaviour::read_behaviour;
 use super::packages::texts;
@@ -9,7 +9,7 @@ use crate::hosting::{
     CodePackageDescription, PackageDescription, Placement, ReplicaKey, ReplicaKind, Role, closest,
 };
 
-/// What an event can do: exactly one of these keys must be there.
+/// The verbs of an event. An event has exactly one of them.
 const VERBS: [&str; 7] = [
     "place", "close", "activate", "exit", "upgrade", "behave", "node",
 ];

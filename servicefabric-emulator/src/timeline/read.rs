@@ -1,4 +1,4 @@
-//! From what is written to what can be run.
+//! The conversion of a document to a script.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
         );
     }
     table.finish(problems);
-    // Stable: what happens at the same moment happens in the order of the text.
+    // Stable: events at the same time happen in the order of the text.
     steps.sort_by_key(|step| step.at);
     Some(Script {
         title,
@@ -82,7 +82,7 @@ fn read_config(table: &mut Table<'_>, problems: &mut Problems) -> (HostingConfig
     };
     let mut config = HostingConfig::default();
     let mut entries = settings.all();
-    // The profile sets the defaults that the others change.
+    // The profile sets the defaults that the other settings change.
     entries.sort_by_key(|(name, _)| *name != "Profile");
     for (name, value) in entries {
         let setting = match &value.tree.kind {

@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::tree::{Kind, Tree};
 use crate::hosting::{Span, closest};
 
-/// What is wrong so far.
+/// The errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems(pub(super) Vec<Problem>);
 
@@ -49,7 +49,7 @@ impl<'t> Value<'t> {
         problems.add(self.tree.line, &self.place, message, suggestion);
     }
 
-    /// Says what was expected instead.
+    /// Reports a value of an unexpected type.
     fn expected(&self, problems: &mut Problems, expected: &str, example: &str) {
         let found = self.tree.kind.name();
         let message = format!("expected {expected}, found {found}");
@@ -186,7 +186,7 @@ impl<'t> Table<'t> {
         found
     }
 
-    /// All entries, whatever their names.
+    /// Returns all entries, whatever their names.
     pub(super) fn all(&self) -> Vec<(&'t str, Value<'t>)> {
         let entries = self.entries.iter();
         entries
@@ -197,7 +197,7 @@ impl<'t> Table<'t> {
             .collect()
     }
 
-    /// Complains about all that nobody asked for.
+    /// Reports all unknown keys.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (key, value) in self.all() {
             if !self.asked.contains(&key) {

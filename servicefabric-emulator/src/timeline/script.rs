@@ -9,7 +9,7 @@ use crate::hosting::{
     ProcessKey, ReplicaKey,
 };
 
-/// What a person wrote: circumstances, and what happens when. See the [module](super) for the format.
+/// A parsed script: circumstances, and events with their times. See the [module](super) for the format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     pub(super) title: Option<String>,
@@ -23,20 +23,21 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads a script, in JSON if its text begins with a brace, else in TOML.
+    /// Parses a script, as JSON if its text begins with a brace, else as TOML.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its line (in TOML), its place, and how to mend it.
+    ///
+    /// All errors, each with its line (in TOML), its place, and a suggested correction.
     pub fn read(text: &str) -> Result<Self, ScriptErrors> {
         read(text)
     }
 
-    /// What it is called, if it says so.
+    /// Returns the title.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// What is doubtful in it, but no error.
+    /// Returns the warnings: doubtful parts that are not errors.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -46,7 +47,7 @@ impl Script {
         &self.config
     }
 
-    /// When it ends.
+    /// Returns the end time.
     pub fn until(&self) -> Moment {
         self.until
     }
@@ -71,14 +72,14 @@ pub(super) struct ScriptPackage {
     pub(super) behaviour: Behaviour,
 }
 
-/// What is done when.
+/// An instruction and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) at: Moment,
     pub(super) instruction: Instruction,
 }
 
-/// What is done.
+/// An instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Instruction {
     Place(Placement),

@@ -11,12 +11,12 @@ use super::problem::Problem;
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tree {
-    /// Where it begins, counted from 1; only TOML tells.
+    /// The line of its start, from 1. Only TOML has lines.
     pub(super) line: Option<usize>,
     pub(super) kind: Kind,
 }
 
-/// What a value is.
+/// The value of a node of the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     Text(String),
@@ -74,7 +74,7 @@ fn broken(language: &str, line: usize, error: &dyn fmt::Display) -> Problem {
     }
 }
 
-/// Where the lines of a text begin.
+/// The start offsets of the lines of a text.
 struct Lines(Vec<usize>);
 
 impl Lines {

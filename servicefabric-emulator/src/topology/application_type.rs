@@ -18,9 +18,9 @@ use crate::cluster::{
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApplicationTypeDescription {
-    /// Its name. Required.
+    /// The name. Required.
     pub name: String,
-    /// Its version. Default `1.0.0`.
+    /// The version. Default: `1.0.0`.
     pub version: Option<String>,
     /// Another version of the same type, of which this one takes all that is not written here.
     pub based_on: Option<String>,
@@ -28,10 +28,10 @@ pub struct ApplicationTypeDescription {
     pub parameters: IndexMap<String, Scalar>,
     /// Service types by name.
     pub service_types: IndexMap<String, ServiceTypeDescription>,
-    /// Service manifests by name, for those who need more than one code package in them. Service types name the
-    /// manifest that they are in.
+    /// The service manifests by name, for types that need more than one code package in them. Service types
+    /// refer to their manifest.
     pub manifests: IndexMap<String, ManifestDescription>,
-    /// Whether it is only in the image store: it can be provisioned, but is not. Default false.
+    /// True if the type is only in the image store: it can be provisioned, but is not. Default: false.
     pub unprovisioned: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct ApplicationTypeDescription {
 pub struct ServiceTypeDescription {
     /// `stateless` or `stateful`. Default stateless.
     pub kind: Option<ServiceKind>,
-    /// Whether the state of a stateful type outlives the process. Default true.
+    /// True if the state of a stateful type outlives the process. Default: true.
     pub persisted: Option<bool>,
     /// The manifest that declares it. Default the name of the type, with `Pkg` in the place of `Type`.
     pub manifest: Option<String>,
@@ -52,13 +52,13 @@ pub struct ServiceTypeDescription {
     pub extension: Option<String>,
     /// Further extensions by name: XML as text.
     pub extensions: IndexMap<String, String>,
-    /// What its replicas listen on, by name. Default `http`.
+    /// The endpoints of its replicas, by name. Default: `http`.
     pub endpoints: Option<IndexMap<String, EndpointDescription>>,
-    /// Which nodes its services may be on, such as `NodeType == Front`. Default any.
+    /// The placement constraints of its services, such as `NodeType == Front`. Default: any node.
     pub placement_constraints: Option<String>,
 }
 
-/// Something to listen on.
+/// An endpoint of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ pub struct EndpointDescription {
     pub protocol: Option<String>,
     /// A fixed port. Default one that the node gives.
     pub port: Option<u16>,
-    /// What follows the port. Default nothing.
+    /// The part of the address after the port. Default: empty.
     pub path: String,
 }
 
@@ -76,7 +76,7 @@ pub struct EndpointDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ManifestDescription {
-    /// Its version. Default that of the application type.
+    /// The version. Default: that of the application type.
     pub version: Option<String>,
     /// Code packages by name. Default one, `Code`, that hosts all service types of the manifest.
     pub code_packages: IndexMap<String, CodePackageDescription>,
@@ -87,9 +87,9 @@ pub struct ManifestDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CodePackageDescription {
-    /// Its version. Default that of the manifest.
+    /// The version. Default: that of the manifest.
     pub version: Option<String>,
-    /// The service types that it hosts. Default none: it only helps the others.
+    /// The service types that it hosts. Default: none, for a helper program.
     pub hosts: Vec<String>,
     /// The program that is run once before the main one. Default none.
     pub setup: Option<String>,
@@ -97,12 +97,12 @@ pub struct CodePackageDescription {
     pub program: Option<String>,
 }
 
-/// The version of what has none.
+/// The default version.
 const FIRST_VERSION: &str = "1.0.0";
-/// So many labels a service type has.
+/// The maximum number of labels of a service type.
 const MAX_LABELS: usize = 10_000;
 
-/// The application types that are described, those that go on from others included.
+/// Checks the described application types, including those that extend others.
 pub(super) fn plan(
     described: &[ApplicationTypeDescription],
     problems: &mut Problems,
@@ -163,7 +163,7 @@ pub(super) fn plan(
 }
 
 impl ApplicationTypeDescription {
-    /// This description, with what another one says in its place.
+    /// Overlays this description with the values of another one.
     fn overlaid(mut self, other: Self) -> Self {
         self.parameters.extend(other.parameters);
         self.manifests.extend(other.manifests);
@@ -404,7 +404,7 @@ impl ServiceTypeDescription {
 /// The schemes that an endpoint of a service manifest may have.
 const PROTOCOLS: [&str; 4] = ["http", "https", "tcp", "udp"];
 
-/// Whether a text can be the content of an element of a service manifest.
+/// Checks that a text is valid content of an element of a service manifest.
 fn check_xml(text: &str) -> Result<(), roxmltree::Error> {
     roxmltree::Document::parse(&format!("<Extension>{text}</Extension>")).map(drop)
 }

@@ -1,4 +1,4 @@
-//! From what somebody wrote to what a cluster is made of.
+//! The conversion of a description to the checked parts of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::cluster::{
 };
 use crate::hosting::{Behaviour, HostingConfig};
 
-/// When the clock of a cluster begins for which nobody chose a date.
+/// The default start date of a cluster's clock.
 const DEFAULT_START: &str = "2026-01-01T00:00:00Z";
 
 /// The most nodes that a cluster has.
 const MAX_NODES: usize = 1000;
 
-/// Everything that a cluster is made of, checked.
+/// The checked parts of a cluster.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) start: Date,
@@ -35,7 +35,7 @@ pub(crate) struct PlannedType {
     pub(crate) provisioned: bool,
 }
 
-/// How a package behaves.
+/// The scripted behaviour of a package.
 #[derive(Debug)]
 pub(crate) struct PlannedScript {
     pub(crate) node: Option<String>,
@@ -54,7 +54,7 @@ impl Topology {
         self.plan().map(drop)
     }
 
-    /// What the cluster is made of.
+    /// Checks the topology and returns the parts of the cluster.
     pub(crate) fn plan(&self) -> Result<Plan, TopologyError> {
         let mut problems = Problems::default();
         let start = self.start(&mut problems);

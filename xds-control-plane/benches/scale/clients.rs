@@ -16,7 +16,8 @@ use crate::fleet::{ROUTES, clusters};
 /// Streams of one connection: Envoys have one each, and a test machine has only so many descriptors.
 const STREAMS_PER_CONNECTION: usize = 50;
 
-/// How a process knows that it is the clients: server, variant, subscription, services, streams.
+/// The environment variable that turns the process into the clients: server, variant, subscription,
+/// services, streams.
 const TOLD: &str = "SCALE_CLIENTS";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Variant {
     }
 }
 
-/// What a stream asks for.
+/// The resources that a stream subscribes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subscribed {
     Endpoints,
@@ -50,7 +51,7 @@ impl Subscribed {
         }
     }
 
-    /// How many types that is.
+    /// Number of types.
     pub(crate) const fn types(self) -> u64 {
         match self {
             Self::Endpoints => 1,
@@ -166,7 +167,7 @@ async fn delta(
     }
 }
 
-/// As Envoy, it names everything that it subscribes to in each request.
+/// Runs a state-of-the-world client. Like Envoy, it names everything that it subscribes to in each request.
 async fn full(
     mut service: AggregatedDiscoveryServiceClient<Channel>,
     subscriptions: Arc<[(ResourceType, Vec<String>)]>,

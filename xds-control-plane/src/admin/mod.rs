@@ -1,4 +1,4 @@
-//! The admin API: what is served, to whom, and what they think of it, to look at. It cannot change anything.
+//! The admin API, read-only: the served resources, the connected clients, and their acknowledgements.
 //!
 //! | path | answers |
 //! |---|---|

@@ -18,9 +18,9 @@ use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot};
 pub struct Assembler {
     options: AssembleOptions,
     services: BTreeMap<Owner, Held>,
-    /// How many of them are not known any more, and stay.
+    /// Number of services that are no longer known, but stay.
     stayed: usize,
-    /// Whose endpoints are served.
+    /// The owners of the served endpoints.
     endpoint_owners: BTreeMap<Arc<str>, Owner>,
     warnings: Vec<Warning>,
     snapshot: Arc<Snapshot>,
@@ -30,13 +30,13 @@ pub struct Assembler {
 #[derive(Debug)]
 struct Held {
     wanted: Arc<ServiceResources>,
-    /// What is wrong with what is wanted.
+    /// The problems of the wanted resources.
     reasons: Vec<Reason>,
     accepted: Option<Accepted>,
 }
 
 impl Held {
-    /// Whether it is served as it is wanted now.
+    /// Returns true if the served resources differ from the wanted ones at most in endpoints.
     fn differs_in_endpoints_only(&self, wanted: &ServiceResources) -> bool {
         let before = &self.wanted;
         self.reasons.is_empty()
@@ -69,7 +69,7 @@ impl Assembler {
         }
     }
 
-    /// What becomes of these services, which are all there are. Of two with the same owner the later counts.
+    /// Assembles these services, which are all there are. If two have the same owner, the later one counts.
     pub fn assemble(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
         self.assemble_beside(services, |_| false)
     }
@@ -121,8 +121,8 @@ impl Assembler {
         self.assembled()
     }
 
-    /// The clusters whose endpoints stay although nobody wants them any more: those of a canary whose share has gone to its
-    /// service. They may go when all clients know of the new shares.
+    /// Returns the clusters whose endpoints stay although they are no longer wanted: those of a canary
+    /// whose share has gone to its service. They may be removed when all clients have the new shares.
     #[must_use]
     pub fn lingering(&self) -> BTreeSet<String> {
         let accepted = self
@@ -168,8 +168,8 @@ impl Assembler {
         }
     }
 
-    /// Whether [`assemble`](Self::assemble) would do more than [`update_endpoints`](Self::update_endpoints) has done with these
-    /// services.
+    /// Returns true if [`assemble`](Self::assemble) would do more than
+    /// [`update_endpoints`](Self::update_endpoints) has done with these services.
     #[must_use]
     pub fn is_behind(&self, services: &[Arc<ServiceResources>]) -> bool {
         let is_done = |wanted: &Arc<ServiceResources>| {

@@ -103,9 +103,9 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 /// A field as it is on the wire.
 struct WireField<'m> {
     number: u32,
-    /// With its tag.
+    /// The field with its tag.
     whole: &'m [u8],
-    /// What is in it, if it has a length.
+    /// The content, if the field has a length.
     value: Option<&'m [u8]>,
 }
 

@@ -77,7 +77,7 @@ fn left_of(route: &Route, lost: &BTreeSet<&str>) -> Option<Route> {
     is_left.then_some(route)
 }
 
-/// Whether a route matches the paths that another one does, whatever else there is in the request.
+/// Returns true if a route matches all paths of another one, without further conditions.
 fn takes_all_of(route: &Route, other: &Route) -> bool {
     let (Some(of_route), Some(of_other)) = (&route.r#match, &other.r#match) else {
         return false;

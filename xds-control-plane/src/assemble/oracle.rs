@@ -1,4 +1,4 @@
-//! What a real Envoy thinks of a service.
+//! The verdict of a real Envoy on a service.
 
 use std::time::Duration;
 

@@ -308,7 +308,7 @@ fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {
     assert_eq!(assembled.warnings[0].code, "name_taken");
 }
 
-/// Only what leads to a cluster that is somebody else's is gone, and never a whole host.
+/// A host loses only the routes to clusters of other owners, and is never removed itself.
 #[test]
 fn a_host_loses_its_routes_to_clusters_of_others_only() {
     let to = |clusters: &[(&str, u32)]| {

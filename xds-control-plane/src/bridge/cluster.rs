@@ -78,7 +78,7 @@ fn carry(config: &ClusterConfig, written: &mut EnvoyCluster) {
     source::carry(written, &config);
 }
 
-/// What Envoy has no field for.
+/// Reports the settings that Envoy has no field for.
 fn check(cluster: &Cluster, report: &mut Report<'_>) {
     let config = cluster.config();
     if let Some(client) = &config.http_client {

@@ -1,4 +1,4 @@
-//! How the sources are, for Prometheus.
+//! The state of the sources, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

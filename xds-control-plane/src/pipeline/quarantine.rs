@@ -44,8 +44,8 @@ impl PipelineStatus {
         entries.into_values().collect()
     }
 
-    /// All that somebody should look at, each once: what keeps services from being served, what is served otherwise than was asked
-    /// for, what is wrong with sources, and that nothing can be kept.
+    /// Returns all findings that need attention, each once: services that are kept from being served,
+    /// differences between served and requested resources, problems of sources, and a failed write to disk.
     #[must_use]
     pub fn findings(&self) -> Vec<WarningEntry> {
         let quarantined = self.quarantined.iter().flat_map(|it| {

@@ -1,4 +1,4 @@
-//! What would be served, once.
+//! The command that prints the resources to serve, once.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What a person sees.
+//! The output for people.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -15,14 +15,14 @@ use tonic::transport::server::Connected;
 
 use super::listen::Place;
 
-/// What connections of HTTP/2 begin with (RFC 9113, section 3.4).
+/// The preface of HTTP/2 connections (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Where a request comes from.
+/// The client's address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
-/// What bytes go over.
+/// The transport of a connection.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(TcpStream),
@@ -44,7 +44,7 @@ pub(crate) struct Accepted {
 
 #[derive(Debug)]
 struct Opening {
-    /// How much of the preface is there.
+    /// Number of bytes of the preface received so far.
     matched: usize,
     until: Pin<Box<Sleep>>,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Fetched {
     pub(crate) is_unchanged: bool,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("nothing has been read yet from what is to be served; ask again in a moment")]

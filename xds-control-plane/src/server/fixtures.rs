@@ -99,7 +99,8 @@ fn route_to(text: &str) -> Route {
     }
 }
 
-/// Where the virtual hosts of a route configuration lead, as [`routing`] is told, or what they answer themselves.
+/// Returns the targets of a route configuration's virtual hosts in the format of [`routing`], or their
+/// direct responses.
 pub(crate) fn shown_routing(body: &[u8]) -> Option<String> {
     let routes = RouteConfiguration::decode(body).ok()?;
     let shown = routes.virtual_hosts.iter().map(|host| {

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 use super::connection::{Accepted, Transport};
 use super::metrics::Metrics;
 
-/// How long to wait when a connection cannot be accepted, for want of file descriptors as a rule.
+/// The wait after a connection could not be accepted, usually for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many connections may be open, and how long they may take to begin.
+/// The limits of open connections, and of the time for their start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
     pub(crate) all: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Place {
     _of_peer: PeerPlace,
 }
 
-/// How many connections each address has.
+/// Number of connections of each address.
 #[derive(Debug, Clone, Default)]
 struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 

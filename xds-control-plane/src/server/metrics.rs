@@ -13,7 +13,7 @@ use super::protocol::{Heard, Protocol};
 use super::wire::Response;
 use crate::snapshot::{ResourceType, Snapshot, Subscription};
 
-/// What the server counts. Handles are plain atomics.
+/// The counters of the server. Handles are plain atomics.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     streams: Family<StreamLabels, Gauge>,
@@ -182,7 +182,7 @@ impl Metrics {
         *self.lock() = Some(Instant::now());
     }
 
-    /// How old the newest snapshot is.
+    /// The age of the newest snapshot.
     pub(crate) fn age(&self) -> Option<Duration> {
         self.lock().map(|published| published.elapsed())
     }
@@ -192,7 +192,7 @@ impl Metrics {
     }
 }
 
-/// What is only known when somebody asks.
+/// A metric that is computed when it is read.
 #[derive(Debug)]
 struct Age(std::sync::Arc<Metrics>);
 

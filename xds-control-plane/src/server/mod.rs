@@ -72,13 +72,13 @@ pub struct XdsServer {
     stop: watch::Sender<bool>,
 }
 
-/// What a server knows of its clients and itself, to be looked at while it serves. Cheap to clone.
+/// A handle for inspecting a running server: its clients and its snapshot. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     context: Arc<Context>,
 }
 
-/// Why a server ended.
+/// The reason why a server ended.
 #[derive(Debug, thiserror::Error)]
 #[error("the xDS server cannot go on")]
 pub struct ServeError(#[source] Box<dyn std::error::Error + Send + Sync>);
@@ -117,7 +117,7 @@ impl XdsServer {
         self
     }
 
-    /// What can be looked at while it serves.
+    /// Returns a handle for inspecting the server while it runs.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         ServerHandle {
@@ -207,7 +207,7 @@ impl ServerHandle {
         self.context.metrics.register(registry);
     }
 
-    /// Whether there is something to serve that [may be relied on](XdsServer::with_readiness).
+    /// Returns true if there is a snapshot that [counts as ready](XdsServer::with_readiness).
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.context.is_ready()
@@ -219,20 +219,20 @@ impl ServerHandle {
         self.context.nodes.list()
     }
 
-    /// How many streams are open.
+    /// Number of open streams.
     #[must_use]
     pub fn open_streams(&self) -> usize {
         self.context.nodes.streams()
     }
 
-    /// What is served, once there is something.
+    /// The served snapshot, once there is one.
     #[must_use]
     pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
         let view = self.context.view()?;
         Some(Arc::clone(view.snapshot()))
     }
 
-    /// How long ago the snapshot was published.
+    /// The age of the snapshot.
     #[must_use]
     pub fn snapshot_age(&self) -> Option<Duration> {
         self.context.metrics.age()
@@ -260,7 +260,7 @@ fn all_routes(
     Ok(Routes::from(routes.merge(own).fallback(unknown::answer)))
 }
 
-/// Waits for news; for ever, if there is nobody to have any.
+/// Waits for a change; for ever, if there is no sender.
 async fn news(readiness: Option<&mut watch::Receiver<bool>>) {
     if let Some(readiness) = readiness
         && readiness.changed().await.is_ok()

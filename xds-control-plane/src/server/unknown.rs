@@ -1,4 +1,4 @@
-//! Paths that nobody serves.
+//! The response for unknown paths.
 
 use axum::body::Body;
 use axum::response::IntoResponse;

@@ -11,11 +11,11 @@ pub enum Bodies {
     Same(Bytes),
     /// One for each [`Subscription`], since the resource says where what it refers to comes from.
     PerSubscription {
-        /// For aggregated streams.
+        /// The body for aggregated streams.
         aggregated: Bytes,
-        /// For streams and calls of a type.
+        /// The body for streams and calls of one type.
         separate: Bytes,
-        /// For polls.
+        /// The body for polls.
         rest: Bytes,
     },
 }
@@ -47,7 +47,7 @@ impl Resource {
         }
     }
 
-    /// What it is called, unique among those of its type.
+    /// The name, unique among the resources of its type.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name

@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::sleep;
 
-/// How often is looked whether it has changed. Asking costs a microsecond, and works on any file system.
+/// The interval at which the file is checked for changes. A check costs a microsecond, and works on any
+/// file system.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often one is looked at again that is being written.
+/// Maximum number of rereads of a file that is being written.
 const MOST_LOOKS: usize = 40;
 
 /// The largest file that is read.
@@ -19,14 +20,14 @@ const MOST_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub(super) struct FollowedFile {
     path: PathBuf,
-    /// What was returned last.
+    /// The last returned result.
     seen: Option<Result<String, String>>,
     stamp: Option<Stamp>,
-    /// What was read once only.
+    /// The last result, if it was read only once.
     unconfirmed: Option<Result<String, String>>,
 }
 
-/// What changes when the file does, as a rule.
+/// The properties that usually change with the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(file.next().await.as_deref(), Ok("six"));
     }
 
-    /// As `cp` and editors write: they empty the file, and fill it piece by piece.
+    /// A file that is being written, as by `cp` and editors: emptied first, and then filled piece by piece.
     #[tokio::test]
     async fn a_file_that_is_being_written_is_not_believed() {
         let folder = tempfile::tempdir().unwrap();

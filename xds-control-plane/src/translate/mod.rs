@@ -1,4 +1,5 @@
-//! What the sources know becomes what their services [want to be served](crate::assemble::ServiceResources).
+//! The translation of the sources' data into the [resources of
+//! services](crate::assemble::ServiceResources).
 //!
 //! | of | becomes |
 //! |---|---|

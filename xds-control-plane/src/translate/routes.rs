@@ -29,18 +29,18 @@ const STICKY_VALUES: &str = "1|[yY]es|[tT]rue";
 /// The header that names a branch.
 const BRANCH_HEADER: &str = "x-branch-name";
 
-/// What a virtual host is made of.
+/// The settings of a virtual host.
 pub(super) struct HostSettings<'s> {
     pub(super) name: &'s str,
     pub(super) domains: Vec<String>,
-    /// What traces call a request.
+    /// The name of requests in traces.
     pub(super) operation: &'s str,
     pub(super) timeout: Duration,
 }
 
-/// Where the requests with a branch's name go.
+/// The target of the requests with a branch's name.
 pub(super) struct BranchTarget {
-    /// What says that a request is for the branch.
+    /// The condition for requests to the branch.
     pub(super) header: HeaderMatcher,
     pub(super) cluster: Arc<str>,
     pub(super) operation: String,
@@ -131,8 +131,8 @@ fn weighted(weights: &[(Arc<str>, u32)]) -> ClusterSpecifier {
     })
 }
 
-/// What a request for a branch has: its name, in any case. `None`: Envoys that want it as an expression would refuse it, and
-/// all other routes with it.
+/// Returns the condition for requests to a branch: its name, in any case. `None` if old Envoys would reject
+/// its expression, and with it all other routes.
 pub(super) fn branch_header(branch: &str, options: &TranslateOptions) -> Option<HeaderMatcher> {
     if options.legacy_regex {
         let pattern = format!("(?i){}", ::regex::escape(branch));

@@ -1,5 +1,6 @@
 //! Peers from Node's package registry: all in one `node_modules`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::process::Invocation;
@@ -13,6 +14,7 @@ use super::{PROBE_LIMIT, download, last_lines, on_path};
 ///
 /// `package` is a name and a version: `playwright-core@1.64.1`.
 pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()> {
+    let cache = root.join("npm-cache");
     let install = Invocation::new(program(root, "npm")?)
         .args(["install", "--prefix"])
         .arg(root)
@@ -27,9 +29,13 @@ pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()
         // Its own retries wait for a minute; ours are faster.
         .arg("--fetch-retries=0")
         .arg("--cache")
-        .arg(root.join("npm-cache"))
+        .arg(&cache)
         .arg(package);
     download(&install)?;
+    // A second copy of what is installed now.
+    if cache.is_dir() {
+        fs::remove_dir_all(&cache)?;
+    }
     if peer.programs.is_empty() {
         return load(root, package);
     }

@@ -133,6 +133,7 @@ pub(super) const PEERS: &[Peer] = &[
     ]).by_name(),
     // Tools of `cargo xtask ci`.
     pypi("typos", &["typos==1.52.0"], &[program("typos", "bin/typos", "--version")]).by_name(),
+    pypi("mkdocs", &["mkdocs==1.6.1", "mkdocs-material==9.8.2"], &[program("mkdocs", "bin/mkdocs", "--version")]).by_name(),
     cargo("cargo-hack", "cargo-hack@0.6.46", &[
         program("cargo-hack", "cargo/cargo-hack/bin/cargo-hack", "hack --version"),
     ]),

@@ -11,11 +11,12 @@ use super::{AccessToken, TokenError, TokenSource};
 
 /// A token is renewed when it has less than this, or half its life, left.
 const AHEAD: Duration = Duration::from_secs(5 * 60);
-/// How long to wait after a renewal that failed, while the old token is still good.
+/// The pause after a failed renewal, while the old token is still valid.
 const PAUSE: Duration = Duration::from_secs(30);
-/// For how long a failure is that of all who ask: those who have waited for the same answer do not ask for it once more each.
+/// The time for which a failure is shared: callers that have waited for the same response do not each request
+/// a token again.
 const SHARED: Duration = Duration::from_secs(1);
-/// How long a source may take.
+/// The time limit for a source.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(in crate::arm) struct TokenCache {
@@ -26,7 +27,7 @@ pub(in crate::arm) struct TokenCache {
 #[derive(Default)]
 struct State {
     held: Option<Held>,
-    /// When there was no token the last time, and why.
+    /// The last failure: its time, its message, and whether it is transient.
     failed: Option<(Instant, String, bool)>,
 }
 

@@ -14,9 +14,9 @@ use super::{AccessToken, PUBLIC_RESOURCE, TokenError, TokenSource, grant};
 use crate::arm::Transport;
 use crate::arm::builder::is_loopback;
 
-/// Where tokens of Azure's public cloud come from.
+/// The authority of Azure's public cloud.
 const PUBLIC_AUTHORITY: &str = "https://login.microsoftonline.com";
-/// How a token of another platform is announced (RFC 7523, section 2.2).
+/// The assertion type of a token of another platform (RFC 7523, section 2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /// A token in a file is not longer.
 const LONGEST_ASSERTION: usize = 64 * 1024;
@@ -81,14 +81,14 @@ impl ClientCredentials {
         }
     }
 
-    /// Who hands out the tokens. Default: `https://login.microsoftonline.com`.
+    /// Sets the authority that issues the tokens. Default: `https://login.microsoftonline.com`.
     #[must_use]
     pub fn authority(mut self, address: impl Into<String>) -> Self {
         self.authority = address.into();
         self
     }
 
-    /// What the tokens are for. Default: [`PUBLIC_RESOURCE`].
+    /// Sets the resource that the tokens are for. Default: [`PUBLIC_RESOURCE`].
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = resource.into();

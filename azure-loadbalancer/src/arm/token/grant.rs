@@ -1,4 +1,4 @@
-//! What hands out tokens answers (RFC 6749, section 5).
+//! The response of a token endpoint (RFC 6749, section 5).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::arm::Transport;
 const MAX_BODY: usize = 256 * 1024;
 /// No token of Azure's lives longer than a day and a bit.
 const LONGEST: Duration = Duration::from_secs(48 * 3_600);
-/// What is shown of an explanation.
+/// The maximum length of an explanation from the authority, in characters.
 const LONGEST_TEXT: usize = 500;
 
 #[derive(Deserialize)]

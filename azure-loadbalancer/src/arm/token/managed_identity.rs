@@ -14,7 +14,8 @@ use crate::arm::Transport;
 /// The instance metadata service, which only the machine itself reaches.
 const ENDPOINT: &str = "http://169.254.169.254";
 const API_VERSION: &str = "2018-02-01";
-/// What it answers while it starts or is updated ("Retry guidance" in Azure's documentation of managed identities).
+/// The statuses of the endpoint while it starts or is updated ("Retry guidance" in Azure's documentation of
+/// managed identities).
 const WHILE_IT_STARTS: [u16; 2] = [404, 410];
 
 /// The identity of the machine that the program runs on, by the instance metadata service (IMDS).
@@ -51,7 +52,7 @@ impl ManagedIdentity {
         self
     }
 
-    /// What the tokens are for. Default: [`PUBLIC_RESOURCE`].
+    /// Sets the resource that the tokens are for. Default: [`PUBLIC_RESOURCE`].
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = resource.into();

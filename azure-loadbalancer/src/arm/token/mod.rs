@@ -1,4 +1,4 @@
-//! Where tokens come from.
+//! The sources of tokens.
 
 mod cache;
 mod client_credentials;
@@ -15,7 +15,7 @@ pub(super) use self::cache::TokenCache;
 pub use self::client_credentials::ClientCredentials;
 pub use self::managed_identity::ManagedIdentity;
 
-/// What tokens are for in Azure's public cloud.
+/// The resource that tokens are for in Azure's public cloud.
 pub const PUBLIC_RESOURCE: &str = "https://management.azure.com";
 
 /// A source of tokens. It is asked when there is none and again before the last one ends, never twice at a time.
@@ -40,7 +40,7 @@ pub struct AccessToken {
     lifetime: Duration,
 }
 
-/// Why there is no token.
+/// The reason why no token is available.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct TokenError {
@@ -85,7 +85,7 @@ impl TokenError {
         self
     }
 
-    /// Whether there may be a token soon.
+    /// Returns true if a token may be available soon.
     pub fn is_transient(&self) -> bool {
         self.is_transient
     }
@@ -103,7 +103,7 @@ impl TokenError {
 pub struct StaticToken(AccessToken);
 
 impl StaticToken {
-    /// This token.
+    /// Creates a source that always returns this token.
     pub fn new(text: impl Into<String>) -> Self {
         // Nobody asks for another one within the life of a process.
         const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);

@@ -1,4 +1,4 @@
-//! What each kind of resource demands, and what it says of itself.
+//! The rules of each kind of resource: validation of writes, and rendering of reads.
 
 mod interface;
 pub(super) mod load_balancer;
@@ -21,7 +21,7 @@ use super::store::{Resource, Store};
 /// <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
 const MOST_TAGS: usize = 50;
 
-/// What a write is judged against.
+/// The context that a write is validated against.
 pub(super) struct Context<'a> {
     pub(super) store: &'a Store,
     pub(super) references: &'a References,
@@ -190,7 +190,7 @@ fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Res
     Ok(())
 }
 
-/// Whether a list has a child of that name.
+/// Returns true if a list has a child of that name.
 fn has_child(body: &Value, collection: &str, wanted: &str) -> bool {
     children(body, collection)
         .iter()

@@ -10,7 +10,7 @@ use crate::emulator::store::Resource;
 
 /// Instances of a scale set.
 const MAX_INSTANCES: u64 = 1_000;
-/// Where the instances are kept; clients do not see it.
+/// The property that holds the instances. Clients do not see it.
 const INSTANCES: &str = "emulatedInstances";
 
 pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
@@ -48,7 +48,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     Ok(())
 }
 
-/// What an instance takes from the model.
+/// Returns the properties that an instance takes from the model.
 fn follow(profile: &Value) -> Value {
     json!({ "networkProfile": profile["networkProfile"], "latestModelApplied": true })
 }
@@ -87,7 +87,7 @@ pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Resu
     Ok(())
 }
 
-/// Its instances.
+/// Returns the instances.
 pub(in crate::emulator) fn instances(resource: &Resource) -> &[Value] {
     resource.body["properties"][INSTANCES]
         .as_array()

@@ -70,7 +70,7 @@ pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What one of the pairs says.
+/// Returns the values of a pair of properties: the singular and the list.
 pub(super) fn values<'a>(properties: &'a Value, one: &str, many: &str) -> Vec<&'a str> {
     let list = properties[many].as_array().into_iter().flatten();
     let texts = list.chain([&properties[one]]).filter_map(Value::as_str);

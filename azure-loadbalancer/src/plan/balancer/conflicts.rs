@@ -16,7 +16,7 @@ pub(super) type Slot = (String, Option<String>, Protocol, u16);
 
 const BOTH: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 
-/// Who has which ports.
+/// The owners of ports.
 #[derive(Default)]
 struct Taken {
     slots: BTreeMap<Slot, String>,

@@ -1,4 +1,4 @@
-//! Which frontends stay, go, come and change.
+//! The frontends of a load balancer: which are kept, removed, added or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,16 @@ use crate::resources::{
     AllocationMethod, FrontendIpConfiguration, FrontendProperties, LoadBalancer, SubResource,
 };
 
-/// What becomes of a frontend.
+/// The plan for a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stays as it is: it is not the service's that is looked at, or somebody else uses it.
+    /// The frontend stays: it belongs to a service out of scope, or another service uses it.
     Stays,
-    /// It is to go and stays for now, and so do the rules that lead to it.
+    /// The frontend and the rules that lead to it are removed in a later round.
     Lingers,
-    /// It is made to be what its service asks for.
+    /// The frontend is changed to match its service's request.
     Updated,
-    /// It goes.
+    /// The frontend is removed.
     Goes,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn fates(
     fates
 }
 
-/// What decides about the frontends of one load balancer.
+/// The inputs of decisions about the frontends of one load balancer.
 struct View<'v, 'w> {
     world: &'v World<'w>,
     placement: &'v Placement,
@@ -169,7 +169,7 @@ impl View<'_, '_> {
     }
 }
 
-/// Whether the service is reached at its new frontend, as far as the load balancer is concerned.
+/// Returns true if the load balancer already has the service's new frontend.
 fn is_live(world: &World<'_>, placed: &Placed) -> bool {
     let Some(balancer) = world.balancer(&placed.balancer) else {
         return false;
@@ -184,8 +184,8 @@ fn is_live(world: &World<'_>, placed: &Placed) -> bool {
         })
 }
 
-/// Whether a frontend is made or moved on this load balancer. Then nothing that security rules must follow is taken away in the
-/// same write: it comes before that of the security group, and taking away comes after it.
+/// Returns true if a frontend is created or moved on this load balancer. The same write then removes nothing
+/// that security rules must follow: it precedes the write of the security group, and removals come after it.
 fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool {
     residents.iter().any(|(_, placed)| {
         placed.later.is_none() && {

@@ -1,4 +1,4 @@
-//! What each load balancer becomes.
+//! The planned state of each load balancer.
 
 mod conflicts;
 mod frontends;
@@ -25,18 +25,18 @@ pub(super) struct Draft<'a> {
     pub(super) id: ArmId,
     pub(super) current: Option<&'a LoadBalancer>,
     pub(super) resource: LoadBalancer,
-    /// What happens to the parts of each service.
+    /// The change of each service's parts.
     pub(super) touched: BTreeMap<Option<ServiceKey>, &'static str>,
-    /// Whether an address or a port is reached that was not before.
+    /// True if an address or a port becomes reachable that was not before.
     pub(super) gains: bool,
     /// The lower-case names of the entries of the pool that come, go or become different.
     pub(super) members: BTreeSet<String>,
-    /// Whether only they do.
+    /// True if only entries of the pool change.
     pub(super) pool_only: bool,
 }
 
 impl Draft<'_> {
-    /// Whether nothing is left that a load balancer could have a reason for.
+    /// Returns true if the load balancer becomes empty, so that it is deleted.
     pub(super) fn is_deleted(&self) -> bool {
         self.current.is_some()
             && self
@@ -54,7 +54,7 @@ impl Draft<'_> {
         self.touched.keys().flatten().cloned().collect()
     }
 
-    /// Whether parts that belong to no service are removed.
+    /// Returns true if parts that belong to no service are removed.
     pub(super) fn sweeps(&self) -> bool {
         self.touched.get(&None).is_some_and(|what| *what == SWEPT)
     }

@@ -149,8 +149,8 @@ fn different(before: &[BackendAddress], after: &[BackendAddress]) -> BTreeSet<St
     different.cloned().collect()
 }
 
-/// Whether the members of the cluster's pool are of the other kind than is configured, and what to do about that. A pool of network
-/// interfaces lists its members as well, by name and without an address.
+/// Returns a warning if the members of the cluster's pool are of another kind than configured. A pool of
+/// network interfaces also lists its members, by name and without an address.
 pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) -> Option<String> {
     let cluster = &world.config.cluster_name;
     let mut pools = balancer.properties.backend_address_pools.iter();

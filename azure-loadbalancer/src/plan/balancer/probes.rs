@@ -1,4 +1,4 @@
-//! Which probes stay, go, come and change.
+//! The probes of a load balancer: which are kept, removed, added or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Which rules stay, go, come and change.
+//! The rules of a load balancer: which are kept, removed, added or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

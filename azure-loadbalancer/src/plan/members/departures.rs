@@ -1,4 +1,4 @@
-//! Which network interfaces leave pools.
+//! The network interfaces that leave pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use crate::plan::machines::{self, Machine, Machines};
 use crate::plan::world::World;
 use crate::resources::ArmId;
 
-/// How a node is getting on, the best last.
+/// The state of a node, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// It is told to take no part.
+    /// The node is excluded.
     Excluded,
-    /// It has not been ready for too long.
+    /// The node has not been ready for too long.
     NotReady,
-    /// It may be a member.
+    /// The node may be a member.
     There,
 }
 

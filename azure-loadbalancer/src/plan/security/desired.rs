@@ -26,7 +26,7 @@ pub(super) struct DesiredRule {
     /// Empty while no address is known.
     pub(super) destinations: BTreeSet<String>,
     pub(super) access: Access,
-    /// Whether ports and destinations are written as lists.
+    /// True if ports and destinations are written as lists.
     pub(super) as_lists: bool,
     pub(super) services: Vec<SubjectIndex>,
 }
@@ -118,7 +118,7 @@ impl Desired {
         }
     }
 
-    /// How much more there would be with these.
+    /// Returns the additional ports, sources and destinations that these rules would bring.
     fn growth(&self, rules: &[DesiredRule]) -> Counts {
         let mut growth = Counts::default();
         for rule in rules {
@@ -159,7 +159,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// What stays whatever services ask for.
+    /// Counts the parts that stay whatever services request.
     fn of_others(world: &World<'_>, known: &Known<'_>, current: &NetworkSecurityGroup) -> Self {
         let mut counts = Self::default();
         for existing in &current.properties.security_rules {
@@ -322,8 +322,8 @@ fn aggregated(
     rules
 }
 
-/// Where packets arrive that keep no floating address: at the members of pools. Nobody else's address is opened, since it would not be
-/// known as the cluster's any more once its node has left.
+/// Returns the addresses of the members of pools, to which packets without a floating address are sent. Other
+/// addresses are not opened, since they would no longer be known as the cluster's once their node has left.
 pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
     // Who stays a member because it cannot be read, or because a change of it was refused, is reached as before.
     let kept = world.kept_members();

@@ -1,4 +1,4 @@
-//! What the security group becomes.
+//! The planned state of the security group.
 
 mod desired;
 mod known;
@@ -27,9 +27,9 @@ pub(super) struct SecurityDraft<'a> {
     pub(super) services: BTreeSet<ServiceKey>,
     /// The services whose new address is not known yet, so that rules still lead to the old one.
     pub(super) pending: BTreeSet<ServiceKey>,
-    /// Whether what belongs to no service is removed.
+    /// True if rules that belong to no service are removed.
     pub(super) swept: bool,
-    /// Whether rules of services that stay as they are lead to other nodes than before.
+    /// True if the destinations of unchanged services' rules follow a change of nodes.
     pub(super) follows_nodes: bool,
     pub(super) deferred: Vec<Deferred>,
     pub(super) warnings: BTreeSet<Warning>,
@@ -39,9 +39,9 @@ pub(super) struct SecurityDraft<'a> {
 /// The address that security rules are made for, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// It is this.
+    /// The address is known.
     Address(String),
-    /// It is known only once the frontend is made.
+    /// The address is known only after the frontend is created.
     Pending,
 }
 

@@ -7,7 +7,7 @@ use crate::naming;
 use crate::plan::world::{Owner, World};
 use crate::resources::{Direction, SecurityProtocol, SecurityRule, SecurityRuleProperties};
 
-/// Whether a rule is one that several services use: `shared-TCP-80-…`, or an aggregated one.
+/// Returns true if a rule can be shared by several services: `shared-TCP-80-…`, or an aggregated one.
 pub(super) fn is_merged(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let allow = naming::AGGREGATED.to_owned() + "allow_ipv4_";
@@ -16,7 +16,7 @@ pub(super) fn is_merged(name: &str) -> bool {
         || (lower.split('-').next() == Some(naming::SHARED) && is_private(name))
 }
 
-/// Whether a name goes on as those of rules for one port do: `…-TCP-80-…`.
+/// Returns true if a name continues like those of rules for one port: `…-TCP-80-…`.
 pub(super) fn is_private(name: &str) -> bool {
     let mut parts = name.splitn(4, '-').skip(1);
     let protocol = parts.next().unwrap_or_default();
@@ -25,7 +25,7 @@ pub(super) fn is_private(name: &str) -> bool {
     known && port.parse::<u16>().is_ok() && parts.next().is_some()
 }
 
-/// Whether a rule that is not merged stays whatever services ask for.
+/// Returns true if a rule that is not merged stays whatever services request.
 pub(super) fn stays(world: &World<'_>, name: &str) -> bool {
     match world.owner(name, is_private(name)) {
         Owner::Foreign => true,
@@ -34,7 +34,7 @@ pub(super) fn stays(world: &World<'_>, name: &str) -> bool {
     }
 }
 
-/// Where a rule leads, whichever way that is written.
+/// Returns the destinations of a rule, whether written as one value or as a list.
 pub(super) fn destinations(properties: &SecurityRuleProperties) -> impl Iterator<Item = &str> {
     properties.destinations()
 }

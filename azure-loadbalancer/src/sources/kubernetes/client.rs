@@ -22,16 +22,16 @@ use crate::node::Node;
 use crate::plan::Ingress;
 use crate::service::{FINALIZER, Service as LoadBalanced, ServiceKey};
 
-/// How long an answer may take, but for a watch, which is answered bit by bit.
+/// The time limit for a response, except that of a watch, which is streamed.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A page of a list.
 const MAX_BODY: usize = 64 * 1024 * 1024;
-/// What is read of an error.
+/// The maximum size of an error body, in bytes.
 const MAX_ERROR: usize = 64 * 1024;
-/// Where a pod finds its token.
+/// The path of a pod's token.
 #[cfg(feature = "reqwest")]
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-/// Where a pod finds whom to trust.
+/// The path of the certificate authorities that a pod trusts.
 #[cfg(feature = "reqwest")]
 const CA_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
@@ -51,12 +51,12 @@ pub enum KubernetesError {
     /// The address is not one of an API server, or the environment is not that of a pod.
     #[error("{0}")]
     Setup(String),
-    /// There is no answer.
+    /// The API server did not respond.
     #[error("{call}: there is no answer")]
     Unreachable {
         /// The call.
         call: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// No answer came in time.
@@ -72,7 +72,7 @@ pub enum KubernetesError {
         call: String,
         /// The status.
         status: StatusCode,
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
     },
     /// The answer is not what the API server answers.
@@ -80,13 +80,13 @@ pub enum KubernetesError {
     Malformed {
         /// The call.
         call: String,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
 
 impl KubernetesError {
-    /// Whether it may be another answer next time: there was none, or 408, 429 or a status of 500 to 599.
+    /// Returns true if a retry may succeed: after no response, 408, 429 or a status of 500 to 599.
     pub fn is_retriable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => true,
@@ -98,7 +98,7 @@ impl KubernetesError {
         }
     }
 
-    /// Whether the version that was asked for is not known any more.
+    /// Returns true if the requested version is no longer known.
     pub(super) fn is_gone(&self) -> bool {
         matches!(
             self,
@@ -141,8 +141,9 @@ impl<S> KubernetesClient<S> {
         self
     }
 
-    /// Only the services of one namespace. Default: of all. What belongs to the services of other namespaces has no owner then:
-    /// write [`OrphanPolicy::Report`](crate::config::OrphanPolicy::Report), or it is removed.
+    /// Restricts the client to the services of one namespace. Resources of services in other namespaces have
+    /// no owner then: set [`OrphanPolicy::Report`](crate::config::OrphanPolicy::Report), or they are removed.
+    /// Default: all namespaces.
     #[must_use]
     pub fn namespace(mut self, name: impl Into<String>) -> Self {
         self.namespace = Some(name.into());

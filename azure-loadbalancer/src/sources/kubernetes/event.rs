@@ -63,7 +63,7 @@ pub(super) fn object<T: FromDocument>(document: &Value) -> Result<T, Misread> {
         .or_else(|error| T::unreadable(document, &error.to_string()).ok_or(error))
 }
 
-/// Which object: its namespace and name.
+/// Returns the key of an object: its namespace and name.
 pub(super) fn key(object: &Value) -> Option<String> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;

@@ -13,7 +13,7 @@ use crate::sources::readiness::text_of_seconds;
 /// The bytes of a message; the API server takes 1,024.
 const LONGEST: usize = 1_000;
 
-/// What services were told last.
+/// The last event of each service.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     told: BTreeMap<ServiceKey, String>,

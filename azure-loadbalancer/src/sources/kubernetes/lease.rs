@@ -28,7 +28,7 @@ const LONGEST: u64 = 24 * 3_600;
 pub struct LeaseOptions {
     /// The namespace of the lease. Default: `default`.
     pub namespace: String,
-    /// Its name. Default: `azure-loadbalancer`.
+    /// The name. Default: `azure-loadbalancer`.
     pub name: String,
     /// The name of this program, which no other one has. Default: 32 random digits.
     pub identity: String,
@@ -69,7 +69,7 @@ impl LeaseOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseLost {
-    /// It could not be renewed within [`LeaseOptions::renew_deadline`].
+    /// The lease could not be renewed within [`LeaseOptions::renew_deadline`].
     NotRenewed {
         /// The last failure.
         why: String,
@@ -96,7 +96,7 @@ enum Attempt {
     Theirs {
         holder: String,
     },
-    /// Somebody else has written at the same time.
+    /// Another program has written at the same time.
     Raced,
 }
 

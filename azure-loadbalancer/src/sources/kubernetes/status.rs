@@ -1,4 +1,4 @@
-//! Where services are reached, written into their status.
+//! The writer of service statuses: the addresses at which services are reached.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -25,8 +25,8 @@ const AT_A_TIME: usize = 8;
 /// Events after one reconciliation.
 const MOST_EVENTS: usize = 32;
 
-/// How soon a status that says something else again is written again: somebody else may be writing it as well, and two who do not
-/// agree are not to keep the API server busy.
+/// The time before the same status is written again. Another program may be writing it as well, and two that
+/// disagree must not keep the API server busy.
 const REWRITE: Duration = Duration::from_secs(60);
 
 /// Writes where services are reached into their status, whenever that is not what it says; made by
@@ -42,19 +42,19 @@ pub struct StatusWriter<S> {
     events: Option<Events>,
 }
 
-/// What was written last.
+/// The last written status.
 #[derive(Debug)]
 struct Written {
     ingress: Vec<Ingress>,
     at: Instant,
 }
 
-/// Whether a status is to be written.
+/// The decision to write a status.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
     No,
     Now,
-    /// It was written a moment ago.
+    /// The status is due, but was written a moment ago.
     Later,
 }
 
@@ -84,7 +84,8 @@ impl<S> StatusWriter<S> {
         self
     }
 
-    /// Whether the finalizer of a service is to come or to go; nothing if it is as it should be.
+    /// Returns true if the finalizer of a service has to be added, false if it has to be removed. `None` if
+    /// it is correct.
     fn finalizer_due(&self, outcome: &ServiceOutcome, is_wrong: bool) -> Option<bool> {
         match (outcome.has_finalizer, outcome.is_wanted) {
             (false, true) if self.puts_finalizers && outcome.exists => Some(true),
@@ -94,8 +95,8 @@ impl<S> StatusWriter<S> {
         }
     }
 
-    /// What is wrong with a service does not take away where it is reached, as far as that is known. Where there is no status to
-    /// look at, a service that never had a load balancer is none of this writer's.
+    /// Decides on writing the status. An error of a service does not remove its known addresses. Without a
+    /// status to compare with, a service that never had a load balancer is left alone.
     fn due(&self, key: &ServiceKey, outcome: &ServiceOutcome, is_wrong: bool) -> Due {
         if is_wrong && outcome.ingress.is_empty() {
             return Due::No;

@@ -30,11 +30,11 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 /// The longest wait between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// How a watch is kept up.
+/// The options of a watch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WatchOptions {
-    /// How long one watch lasts; the next goes on where it ended. Default: 290 s.
+    /// The duration of one watch. The next continues where it ended. Default: 290 s.
     pub watch: Duration,
     /// After which time everything is listed anew all the same. Default: 1 h.
     pub resync: Duration,
@@ -66,7 +66,7 @@ pub struct KubernetesSource<T, S, B> {
     stream: Option<Stream<B>>,
     failures: u32,
     retry_at: Option<Instant>,
-    /// When objects that depend on the time are to be looked at again.
+    /// The time at which objects that depend on the time are read again.
     recheck: Option<Instant>,
     kind: PhantomData<fn() -> T>,
 }
@@ -78,7 +78,7 @@ struct Stream<B> {
     lines: Lines,
     opened: Instant,
     has_spoken: bool,
-    /// When it should have ended by itself.
+    /// The time at which the watch should have ended by itself.
     ends: Instant,
 }
 
@@ -90,11 +90,11 @@ struct Listing {
     pages: usize,
 }
 
-/// What a turn of the wheel came to.
+/// The result of a step.
 enum Turn {
     /// The state is another one, or is to be looked at again.
     Changed,
-    /// It is not, as far as that is known.
+    /// The state is unchanged, as far as known.
     Same,
 }
 
@@ -124,7 +124,7 @@ where
         }
     }
 
-    /// How the watch is kept up.
+    /// Sets the options of the watch.
     #[must_use]
     pub fn options(mut self, options: WatchOptions) -> Self {
         self.options = options;

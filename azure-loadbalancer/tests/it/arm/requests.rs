@@ -1,4 +1,4 @@
-//! What is asked, and how much of an answer is taken.
+//! The form of requests, and the limits of responses.
 
 use azure_loadbalancer::arm::{ArmErrorKind, ArmOptions, Precondition};
 use azure_loadbalancer::resources::ArmId;

@@ -1,4 +1,4 @@
-//! What a service asks for and cannot be honoured is an error or a warning, and never something else in its place.
+//! Requests that cannot be met: an error or a warning, and never something else in their place.
 
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, LoadBalancerSku, PoolMembership};
@@ -264,7 +264,7 @@ fn basic_load_balancers_have_interfaces_unless_the_file_says_otherwise() {
     assert!(told.validate().is_err());
 }
 
-/// Whoever has a UID of another form keeps what it has, and is told what to write.
+/// A document with a UID of another form leaves its resources as they are, and gets an explanation.
 #[test]
 fn documents_with_uids_that_are_none_are_refused() {
     let read = |uid: &str| {

@@ -307,8 +307,8 @@ fn a_frontend_that_others_use_stays() {
     }
 }
 
-/// What lingers until its service is reached elsewhere does not linger in the way of somebody who asks for its address: with any
-/// order of what is read, and with others who come at the same time, or not.
+/// A frontend that stays until its service is reachable elsewhere does not block another service that
+/// requests its address, whatever the order of the resources, with or without further services.
 #[test]
 fn an_internal_address_that_is_left_is_somebody_elses_at_once() {
     let config = Config {
@@ -383,7 +383,7 @@ fn where_a_service_stays_does_not_depend_on_what_is_read_first() {
     }
 }
 
-/// Others who want any address in the subnet want none in particular.
+/// Other services that want any address in the subnet do not request a particular one.
 #[test]
 fn a_frontend_lingers_whoever_else_is_in_its_subnet() {
     let config = Config {

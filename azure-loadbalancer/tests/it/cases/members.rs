@@ -308,7 +308,7 @@ fn members_of_the_other_kind_stay_and_are_told() {
     }
 }
 
-/// Nobody knows whether it may answer, so where it is a member it stays one.
+/// A node that cannot be read keeps its memberships, since its readiness is unknown.
 #[test]
 fn a_node_that_cannot_be_read_stays_where_it_is() {
     let mut azure = empty();
@@ -399,7 +399,8 @@ fn warned(plan: &azure_loadbalancer::Plan, words: &str) -> bool {
     plan.warnings.iter().any(|one| one.what.contains(words))
 }
 
-/// Whoever sees nobody any more has more often lost its own view: the pool stays, and so do the security rules of its members.
+/// The pool keeps its members, and their security rules, because a controller that sees no node has more
+/// often lost its own view.
 #[test]
 fn a_pool_keeps_its_members_while_no_node_takes_part() {
     let not_ready = |number: u8| Node {
@@ -448,7 +449,7 @@ fn a_pool_keeps_its_members_while_no_node_takes_part() {
     }
 }
 
-/// Nobody has lost sight of a node that says itself that it is to leave.
+/// Nodes that are explicitly excluded leave, even as the last ones.
 #[test]
 fn the_last_members_leave_when_they_are_told_to() {
     let mut azure = empty();

@@ -26,7 +26,7 @@ fn mistaken(service: Service) -> Service {
     with(service, keys::TCP_IDLE_TIMEOUT, "x")
 }
 
-/// Where all rules lead that let in to this port of nodes.
+/// Returns the destinations of all rules that allow this port of nodes.
 fn open(azure: &Azure, port: u16) -> BTreeSet<String> {
     let rules = azure.security_rules().into_iter();
     let rules = rules.filter(|rule| {
@@ -98,7 +98,7 @@ fn nodes_reach_the_rules_of_a_service_that_is_not_named_and_stays() {
     }
 }
 
-/// Its address would not be known as the cluster's any more once it has gone.
+/// The address of a node that is no member would no longer be known as the cluster's once it has gone.
 #[test]
 fn a_node_that_is_no_member_is_not_let_in() {
     for config in configs() {

@@ -295,7 +295,7 @@ fn a_public_address_is_chosen_by_name() {
     assert_eq!(azure.snapshot.public_ips.len(), 1);
 }
 
-/// Nobody gets an address back that others may know.
+/// An address that may be known outside is kept, since a deleted address cannot be restored.
 #[test]
 fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
     let keep = Config {

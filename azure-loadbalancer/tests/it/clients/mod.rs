@@ -10,7 +10,7 @@ use std::time::Duration;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, EmulatorServer};
 use testkit::peers;
 
-/// How long a script may take. It takes two seconds when nothing else runs.
+/// The time limit of a script. It takes two seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 async fn start(options: EmulatorOptions) -> EmulatorServer {
@@ -47,7 +47,7 @@ async fn run_with(script: &str, endpoint: &str, expected: &str) -> Option<Vec<St
     Some(checked(&done.stdout))
 }
 
-/// What a script says that it has checked.
+/// Returns the names of the script's checks.
 fn checked(output: &str) -> Vec<String> {
     let lines = output.lines();
     let checked = lines.filter_map(|line| line.strip_prefix("checked "));

@@ -1,4 +1,4 @@
-//! What the reconciler has written, read by others.
+//! The resources that the reconciler has written, read by other clients.
 
 use std::net::IpAddr;
 

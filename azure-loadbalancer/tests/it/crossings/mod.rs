@@ -117,7 +117,8 @@ fn reached_at(azure: &FakeArm, balancer: &str, port: u16) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What makes a service share an address, its load balancer, the place, and where packets are let in.
+/// A way to share an address: the change of the service, the load balancer, the place, and the destination of
+/// packets.
 type Way = (
     fn(&str, u16) -> Service,
     &'static str,
@@ -152,7 +153,8 @@ fn ways() -> [Way; 3] {
     ]
 }
 
-/// What a service has stays when it makes a mistake, whatever whoever shares its address does meanwhile, and whose frontend it is.
+/// A service with a mistake keeps its resources, whatever the services that share its address do, and whoever
+/// owns the frontend.
 #[test]
 fn a_mistake_takes_nothing_from_who_shares_an_address() {
     type Change = fn(Service) -> Service;
@@ -292,7 +294,8 @@ fn a_typo_in_the_name_of_an_address_gives_nothing_up() {
     }
 }
 
-/// What a service leaves stays if others may know it, however it leaves, and nothing leads there any more.
+/// An address that a service has left stays if it may be known outside, however the service left it, and
+/// nothing leads to it any more.
 #[test]
 fn an_address_that_was_handed_out_outlives_every_move() {
     type Move = fn(Service) -> Service;
@@ -378,7 +381,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: crate::properties::cases(),
         failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With nobody else writing, what is written is exactly what the plan has shown, and the security group lets in whom it said.
+    /// Without concurrent writes, the written changes are exactly the planned ones, and the security group
+    /// allows what the plan said.
     #[test]
     fn what_is_applied_is_what_was_planned(config in configs(), steps in generated::steps()) {
         let azure = azure();
@@ -420,7 +424,8 @@ proptest! {
         }
     }
 
-    /// Whoever shares an address and makes a mistake keeps its rules, its address and who may connect, whatever the others do.
+    /// A service that shares an address and makes a mistake keeps its rules, its address and its access,
+    /// whatever the others do.
     #[test]
     fn a_mistake_at_a_shared_address_harms_nobody(
         config in configs(), deny in any::<bool>(), steps in generated::steps(),

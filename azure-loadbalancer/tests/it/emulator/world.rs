@@ -28,12 +28,12 @@ pub(crate) fn world(options: EmulatorOptions) -> Machine {
     machine
 }
 
-/// Nothing takes time.
+/// Returns options with which writes complete immediately.
 pub(crate) fn at_once() -> EmulatorOptions {
     EmulatorOptions::default().operation_requests(0)
 }
 
-/// What is answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -50,14 +50,14 @@ impl Answer {
         self.body["error"]["code"].as_str().unwrap_or_default()
     }
 
-    /// It worked.
+    /// Checks that the request succeeded with this status.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.body);
         self
     }
 
-    /// It was refused so.
+    /// Checks that the request was rejected with this status and code.
     #[track_caller]
     pub(crate) fn refused(self, status: u16, code: &str) -> Self {
         assert_eq!((self.status, self.code()), (status, code), "{}", self.body);

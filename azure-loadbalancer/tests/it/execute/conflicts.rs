@@ -1,4 +1,4 @@
-//! Others write, too.
+//! Concurrent writes by other clients.
 
 use std::future::Ready;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What it costs when there is nothing to do.
+//! The cost of a reconciliation that has nothing to do.
 
 use azure_loadbalancer::emulator::EmulatorOptions;
 use azure_loadbalancer::{Config, Executor};

@@ -1,4 +1,4 @@
-//! What holds whatever the services are, and whatever goes wrong.
+//! Invariants that hold for any services and any faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ async fn settle(
     );
 }
 
-/// What is not the cluster's.
+/// Returns the resources of other owners.
 fn foreign(contents: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let is_foreign = |id: &str| {
         ["of-others", "user-ip", "foreign-ip", "virtualnetworks"]

@@ -1,4 +1,4 @@
-//! What is refused for one service is held against that one alone.
+//! Rejections that count only against the services responsible.
 
 use azure_loadbalancer::arm::{ArmErrorKind, RetryPolicy};
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction};
@@ -34,7 +34,7 @@ fn key(name: &str) -> ServiceKey {
     ServiceKey::new("default", name)
 }
 
-/// So many external services, with one port each.
+/// Creates `count` external services with one port each.
 fn many(count: u16) -> Vec<Service> {
     let one = |number: u16| service(&format!("svc{number:03}"), &[1_000 + number]);
     (0..count).map(one).collect()
@@ -412,7 +412,7 @@ async fn a_member_that_cannot_change_stays_as_it_is() {
     assert!(!group.to_string().contains("10.0.9.1\""), "{group}");
 }
 
-/// Where nobody answers, no service says that it is reached.
+/// A service without a reachable backend reports no address.
 #[tokio::test(start_paused = true)]
 async fn a_pool_that_is_refused_empty_is_an_error_of_its_services() {
     let emulator = azure(EmulatorOptions::default());
@@ -469,7 +469,8 @@ async fn a_pool_of_interfaces_keeps_nobody_out() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever is refused, at whichever kind of resource, is refused alone; and once nothing is refused any more, all have theirs.
+    /// A rejection of any kind of resource affects only the services responsible, and all succeed once
+    /// nothing is rejected any more.
     #[test]
     fn whoever_is_refused_is_refused_alone(
         count in 1..13_u16, bad in proptest::collection::btree_set(0..13_usize, 0..4), kind in 0..3_usize, running in any::<bool>(),

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::execute::world::{USER_IP, annotated, elsewhere, internal, node, service};
 
-/// What a service is like.
+/// A generated service.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     number: u8,

@@ -137,7 +137,7 @@ pub(crate) fn node(number: u8, last: u8) -> Node {
     Node::new(format!("vm-{number}"), address)
 }
 
-/// Everything that exists, without what changes with every write, by id in lower case.
+/// Returns all resources, without fields that change with every write, by id in lower case.
 pub(crate) fn contents(emulator: &Emulator) -> BTreeMap<String, Value> {
     let all = emulator.with(|machine| {
         machine.finish_operations();
@@ -187,7 +187,7 @@ pub(crate) fn answer(status: u16, code: &str) -> Fault {
     })
 }
 
-/// Nobody may list the public addresses of the subscription.
+/// Forbids listing the public addresses of the subscription.
 pub(crate) fn forbid_the_list(emulator: &Emulator) {
     let forbidden = answer(403, "AuthorizationFailed")
         .method(&Method::GET)
@@ -196,7 +196,7 @@ pub(crate) fn forbid_the_list(emulator: &Emulator) {
     emulator.with(|machine| machine.inject(forbidden));
 }
 
-/// Nothing that was asked was wrong in itself.
+/// Checks that no request was invalid.
 #[track_caller]
 pub(crate) fn assert_nothing_refused(emulator: &Emulator) {
     let refused: Vec<_> = emulator.with(|machine| {

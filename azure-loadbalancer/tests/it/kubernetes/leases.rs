@@ -19,14 +19,14 @@ use crate::support::leases::{Leases, NAME};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How the way of one program to the API server is.
+/// The state of a program's connection to the API server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Open,
     Refused,
-    /// Nothing comes back, and nothing is done.
+    /// Requests are dropped: no effect and no response.
     Silent,
-    /// What is asked for is done, and the answer is lost.
+    /// Requests take effect, but their responses are lost.
     Deaf,
 }
 

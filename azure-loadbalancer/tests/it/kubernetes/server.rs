@@ -35,7 +35,7 @@ impl Body for Bits {
     }
 }
 
-/// What writes such a body. It ends when this is dropped.
+/// The writer of a streamed body, which ends when this is dropped.
 pub(crate) struct Stream(mpsc::UnboundedSender<Bytes>);
 
 impl Stream {
@@ -105,7 +105,7 @@ impl Server {
         std::mem::take(&mut self.state.lock().patches)
     }
 
-    /// What was asked: methods and targets.
+    /// Returns the requests: methods and targets.
     pub(crate) fn asked(&self) -> Vec<String> {
         let state = self.state.lock();
         let shown = state.asked.iter().map(|(_, request, _)| {

@@ -83,7 +83,7 @@ async fn a_service_that_is_still_reached_keeps_its_status() {
     following.abort();
 }
 
-/// What keeps a service from having what it asks for is an event of it, once, and no reason to try everything again.
+/// A request that cannot be met becomes one event of the service, and causes no retry.
 #[tokio::test(start_paused = true)]
 async fn what_is_wrong_is_an_event() {
     let server = Server::default();

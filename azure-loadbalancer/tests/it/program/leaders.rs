@@ -149,7 +149,7 @@ async fn the_lock_of_a_file_does_without_kubernetes() {
     .await;
 }
 
-/// As whoever cleans a directory for temporary files does it.
+/// A cleaner of temporary files replaces the lock file.
 #[tokio::test]
 async fn a_lock_whose_file_was_made_again_is_lost() {
     let directory = tempfile::tempdir().unwrap();

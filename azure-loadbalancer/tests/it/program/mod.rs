@@ -144,7 +144,7 @@ async fn what_belongs_to_nobody_is_told() {
     ended(&peers::output(about("orphans", &state)).await, 0);
 }
 
-/// What there is in a state, without etags.
+/// Returns the number of resources in a state file.
 fn resources(state: &Path) -> usize {
     let text = std::fs::read_to_string(state).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! How the program is run: ways out, credentials, progress, and what it tells others.
+//! The operation of the program: proxies, credentials, progress, and output for programs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{about, ended, example, program, state};
 
-/// Something that listens, and the first line that somebody says to it.
+/// Starts a listener, and returns the first line that a client sends to it.
 async fn listener() -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

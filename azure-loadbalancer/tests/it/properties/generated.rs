@@ -18,13 +18,13 @@ const MACHINES: u8 = 6;
 /// Node ports are above all ports of services.
 pub(crate) const FIRST_NODE_PORT: u16 = 20_000;
 
-/// What a service asks for.
+/// The generated request of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     internal: bool,
     subnet: bool,
     ports: Vec<(bool, u16)>,
-    /// Which of a few addresses.
+    /// The index of one of a few addresses.
     address: Option<u8>,
     mode: Option<u8>,
     shared: bool,
@@ -138,7 +138,7 @@ impl Asked {
     }
 }
 
-/// How a machine is told of as a node.
+/// The generated node of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     readiness: Readiness,
@@ -182,7 +182,7 @@ impl Told {
     }
 }
 
-/// What the planner is told at a time: of five services and of each machine, which are there or not.
+/// The inputs of one plan: five services and the nodes of the machines, each present or absent.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     services: Vec<Option<Asked>>,
@@ -264,7 +264,7 @@ pub(crate) fn machines(config: &Config) -> (Azure, Vec<Node>) {
     (azure, nodes)
 }
 
-/// What others have in the same resource group, on the same load balancer and in the same security group.
+/// Adds resources of other owners to the same resource group, load balancer and security group.
 pub(crate) fn with_noise(azure: &mut Azure, config: &Config) {
     let sku = if config.is_standard() {
         "Standard"

@@ -159,7 +159,7 @@ proptest! {
         }
     }
 
-    /// What is planned for all rounds together is what is written in them, whichever way nodes are members.
+    /// The forecast of all rounds equals the writes of these rounds, whatever the kind of pool membership.
     #[test]
     fn all_rounds_are_planned_at_once(config in configs(), steps in steps()) {
         let (mut azure, _) = machines(&config);
@@ -219,7 +219,7 @@ fn unordered(value: Value) -> String {
     }
 }
 
-/// How many random cases each law is tried with.
+/// Returns the number of random cases per property.
 pub(crate) fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES")
         .ok()
@@ -249,7 +249,7 @@ fn members(azure: &Azure, in_use: bool) -> BTreeSet<String> {
         .collect()
 }
 
-/// Where nodes are.
+/// Returns the addresses of nodes.
 fn addresses(nodes: &[Node]) -> BTreeSet<String> {
     let addresses = nodes.iter().flat_map(|node| &node.addresses);
     addresses.map(ToString::to_string).collect()
@@ -374,16 +374,16 @@ fn open_to_nobody_else(azure: &Azure, config: &Config) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// What others have.
+/// Returns the parts of other owners.
 fn theirs(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
     let mut parts = everything(azure, config);
     parts.retain(|name, _| name.contains("theirs"));
     parts
 }
 
-/// What must go with the services. Plans remember nothing: who is not alone does not know the address of a frontend that has moved, once
-/// only the security group has it, and leaves it there since it may be another cluster's. Everything else goes, and what others have
-/// stays.
+/// Keeps the parts that must go with the services. A plan has no memory: without exclusive rights, it does
+/// not know the address of a moved frontend once only the security group has it, and leaves it, since it may
+/// be another cluster's. All other parts go, and those of other owners stay.
 fn provable(mut parts: BTreeMap<String, Value>, config: &Config) -> BTreeMap<String, Value> {
     parts.retain(|name, _| {
         config.exclusive_security_group || !name.starts_with("rule ") || name.contains("theirs")
@@ -443,7 +443,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
     parts
 }
 
-/// What a service has.
+/// Returns the parts of a service.
 fn of_service(azure: &Azure, service: &Service) -> BTreeMap<String, Value> {
     let prefix = azure_loadbalancer::naming::prefix(&service.uid_in("testCluster"));
     let mut parts = BTreeMap::new();

@@ -11,7 +11,7 @@ use azure_loadbalancer::{Config, Node, Plan, Service, Snapshot, plan};
 
 use super::Echo;
 
-/// What is there, and what was written.
+/// The existing resources, and the writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Azure {
     pub(crate) snapshot: Snapshot,
@@ -58,7 +58,7 @@ impl Azure {
         unreachable!("the last round returns or fails");
     }
 
-    /// What a reader sees: the same in another order and case.
+    /// Returns the snapshot as a reader sees it: the same content in another order and case.
     pub(crate) fn seen(&mut self) -> Snapshot {
         self.echo.of(&self.snapshot)
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How resources are given back; zero gives them back as they are.
+/// The seed that varies the form of returned resources; zero returns them unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Echo(pub(crate) u64);
 

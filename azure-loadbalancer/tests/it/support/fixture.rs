@@ -197,7 +197,7 @@ impl Azure {
         self.snapshot.public_ips.iter().find(|ip| ip.name == name)
     }
 
-    /// Somebody's public address.
+    /// Adds a public address.
     pub(crate) fn add_public_ip(
         &mut self,
         group: &str,

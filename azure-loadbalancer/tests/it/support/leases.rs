@@ -74,7 +74,7 @@ impl Leases {
         self.0.lock().lease.clone().unwrap_or_default()
     }
 
-    /// Somebody else writes.
+    /// Changes the lease like another client.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Value)) {
         let mut state = self.0.lock();
         let mut lease = state.lease.clone().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Leases {
         state.keep(lease);
     }
 
-    /// Somebody deletes it.
+    /// Deletes the lease like another client.
     pub(crate) fn delete(&self) {
         self.0.lock().lease = None;
     }

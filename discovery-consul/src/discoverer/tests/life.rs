@@ -1,4 +1,4 @@
-//! How what is published follows what happens.
+//! Tests that the published configuration follows changes.
 
 use discovery_core::{DiscoverErrorKind, SourceState};
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-//! What a Consul in memory becomes.
+//! Tests of the configuration made from an in-memory Consul.
 
 mod dialects;
 mod life;

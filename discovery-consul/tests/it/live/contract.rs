@@ -1,4 +1,5 @@
-//! What Consul's API promises: the real one, and the one in memory, which other tests rely on.
+//! Tests of the contract of Consul's API, with the real one and with the in-memory one that other tests
+//! use.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared parts of the tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use proxy_model::ClusterId;
 use testkit::consul::ConsulAgent;
 use testkit::time::{GUARD, within};
 
-/// How long a change may take until it is published.
+/// The time limit for publishing a change.
 pub(crate) const CHANGE: Duration = Duration::from_secs(1);
 
 /// Short waits: what is found out by waiting is found out soon.
@@ -114,7 +114,7 @@ impl Published {
         .await;
     }
 
-    /// Waits until nobody answers, or somebody does again.
+    /// Waits until the source has this state.
     pub(crate) async fn is(&self, wanted: SourceState) {
         self.when(wanted.as_str(), |state| state.status.state == wanted)
             .await;

@@ -1,4 +1,4 @@
-//! What is bad: left out, or all of it refused.
+//! Tests of rejected configurations: parts left out, or the whole rejected.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

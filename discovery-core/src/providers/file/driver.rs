@@ -23,7 +23,7 @@ use crate::status::{Failure, SourceState};
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 /// Reading takes no longer than this. What hangs, as network drives do, is left behind.
 const READ_LIMIT: Duration = Duration::from_secs(10);
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Follows files.
@@ -32,7 +32,7 @@ pub(super) struct Follower {
     options: Arc<FileOptions>,
     watch: DirectoryWatch,
     state: channel::Sender<Arc<ProviderState>>,
-    /// What the files held last, whether or not it could be used.
+    /// The last content of the files, usable or not.
     seen: Seen,
     reading: Blocking,
 }
@@ -40,11 +40,11 @@ pub(super) struct Follower {
 #[derive(Clone, PartialEq, Eq)]
 enum Seen {
     Contents([u8; 32]),
-    /// They could not be read, for this reason.
+    /// An error while reading, with the reason.
     Nothing(String),
 }
 
-/// What reading the files came to.
+/// The result of reading the files.
 struct Look {
     seen: Seen,
     /// `None`: they hold what they held before.

@@ -15,7 +15,7 @@ use crate::contain::require_regular;
 /// The section with routes and clusters.
 const SECTION: &str = "ReverseProxy";
 
-/// What the files hold.
+/// The content of the files.
 pub(super) struct Contents {
     files: Vec<Vec<u8>>,
     /// Tells these contents from others.

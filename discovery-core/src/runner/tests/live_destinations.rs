@@ -86,8 +86,8 @@ async fn a_wrong_label_keeps_the_rules_and_no_address() {
     assert!(state.status.quarantined.is_empty());
 }
 
-/// What the source makes itself it can make again from labels that were right before: here one cluster for each
-/// destination, as for partitions.
+/// A service whose configuration the source makes itself, and can make again from earlier valid labels:
+/// here one cluster for each destination, as for partitions.
 fn made(order: &str, addresses: &'static [&'static str]) -> DiscoveredService {
     let build = move |labels: &Labels| {
         let mut config = ProxyConfig::default();
@@ -381,9 +381,9 @@ async fn rules_outlive_the_program_and_addresses_do_not() {
 enum Act {
     Absent,
     Good(u8),
-    /// With labels that are wrong.
+    /// A service with invalid labels.
     Bad(u8),
-    /// With labels that claim the cluster of another service.
+    /// A service with labels that claim the cluster of another service.
     Claims(u8, u8),
     Failed,
 }
@@ -391,8 +391,8 @@ enum Act {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever services ask for, and however often the program is started again: one that serves and that the source can
-    /// say an address of serves at that address.
+    /// Property: independent of labels and restarts, a service that serves and whose address is known
+    /// serves at that address.
     #[test]
     fn what_serves_serves_at_its_current_address(
         rounds in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! What is logged, and what happens when the runner is dropped anywhere.
+//! Tests of log messages, and of dropping a runner at any point.
 
 use std::fmt::Write;
 use std::future::poll_fn;
@@ -51,9 +51,9 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
-/// A test on another thread that reaches an event for the first time just before a subscriber is there registers it as one
-/// that nobody wants, and may be about to say so only now. After a moment every such registration is over, and making a
-/// subscriber has all of them looked at anew.
+/// Waits for tests on other threads. One that reaches an event just before a subscriber exists registers
+/// the event as unwanted, and may be about to do so only now. After a moment every such registration is
+/// over, and creating a subscriber evaluates all of them again.
 fn settle_callsites() {
     std::thread::park_timeout(Duration::from_millis(100));
     drop(tracing::Dispatch::new(Warnings::default()));

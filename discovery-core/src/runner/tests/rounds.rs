@@ -1,4 +1,4 @@
-//! What is published, and when nothing is.
+//! Tests of publication by rounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! When the source is asked.
+//! Tests of the times of polls.
 
 use tokio::time::Instant;
 

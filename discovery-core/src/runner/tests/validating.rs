@@ -47,7 +47,8 @@ async fn a_service_whose_validator_hangs_harms_no_other() {
     assert_eq!(quarantined(&state), ["hung"]);
 }
 
-/// So many hang that a round cannot try all of them: those that it did not come to are tried before them.
+/// More services hang than a round can validate. Those that were not reached are validated first in the
+/// next round.
 #[tokio::test(start_paused = true)]
 async fn services_that_were_not_reached_come_first_in_the_next_round() {
     let source = ScriptedDiscoverer::new("script");
@@ -150,7 +151,7 @@ async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses()
     assert!(serving(&state).contains(&"zoo=http://newer".to_owned()));
 }
 
-/// As [`HungAbout`], when told to.
+/// Like [`HungAbout`], but only while the flag is set.
 #[derive(Clone, Default)]
 struct Hangs(Arc<AtomicBool>);
 

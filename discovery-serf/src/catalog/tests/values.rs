@@ -1,4 +1,4 @@
-//! What values of tags mean: the rows that are lists of values, and the failure modes of tags.
+//! Tests of the values of tags, valid and invalid.
 
 use super::*;
 

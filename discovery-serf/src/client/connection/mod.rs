@@ -43,7 +43,7 @@ pub(super) struct Handle {
     shared: Arc<Shared>,
 }
 
-/// What the handle and the task both look at.
+/// The state shared by handle and task.
 #[derive(Debug)]
 struct Shared {
     /// The number of the next request. None comes twice, so that a late record of a stream that was stopped is never taken for
@@ -51,7 +51,7 @@ struct Shared {
     next_seq: AtomicU64,
     /// Woken when a stream was dropped.
     stream_dropped: Notify,
-    /// Why the connection has ended.
+    /// The reason for the end of the connection.
     end: OnceLock<ClientError>,
 }
 
@@ -204,7 +204,7 @@ impl Handle {
         self.orders.closed().await;
     }
 
-    /// Why the connection has ended.
+    /// The reason for the end of the connection. `None` while it is open.
     pub(super) fn end(&self) -> Option<&ClientError> {
         self.shared.end.get()
     }

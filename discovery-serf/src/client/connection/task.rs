@@ -19,7 +19,7 @@ use crate::wire::messages::{ReplyBody, Request};
 /// While so much of a message comes in each second, in bytes, its reader is not called slow.
 const SLOWEST: usize = 1 << 20;
 
-/// How long the agent may take to stop a stream. It only forgets it.
+/// The time limit for stopping a stream, which is quick for an agent. It only forgets it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads and writes one connection, and ends it when its last handle is dropped.
@@ -31,9 +31,9 @@ pub(super) struct Task<Io> {
     shared: Arc<Shared>,
 }
 
-/// How a connection ends.
+/// The end of a connection.
 enum End {
-    /// Nobody needs it any more.
+    /// All handles were dropped.
     Dropped,
     Failed(Failure),
 }
@@ -141,7 +141,7 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
         }
     }
 
-    /// When the agent must have answered. A long message may take its time, as long as it comes.
+    /// The time by which the agent must have answered. A long message may take longer while it arrives.
     fn deadline(&self) -> Option<Instant> {
         let here = Duration::from_secs_f64(self.reader.buffered() as f64 / SLOWEST as f64);
         self.routes.deadline()?.checked_add(here)

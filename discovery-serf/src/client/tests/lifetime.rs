@@ -1,4 +1,4 @@
-//! When a connection ends, and what is left of what was dropped.
+//! Tests of the end of connections and of dropped parts.
 
 use futures_util::FutureExt;
 

@@ -26,7 +26,7 @@ struct Script {
 }
 
 impl Script {
-    /// With the client's end of the connection.
+    /// Creates a script and the client's end of the connection.
     fn new() -> (Self, DuplexStream) {
         Self::with_room(1 << 20)
     }
@@ -139,7 +139,7 @@ async fn streaming() -> (Script, SerfClient, EventStream, u64) {
     streaming_with(&options()).await
 }
 
-/// What a request comes to when the agent answers so.
+/// Returns the result of a request to which the agent responds as given.
 async fn answered<T>(
     request: impl Future<Output = T>,
     agent: &mut Script,
@@ -152,7 +152,7 @@ async fn answered<T>(
     result
 }
 
-/// Everything of this client works.
+/// Checks that the client still works.
 async fn check_goes_on(agent: &mut Script, client: &SerfClient) {
     let expected = [member("check")];
     let members = answered(client.members(), agent, async |agent, seq| {

@@ -1,4 +1,4 @@
-//! What an agent may say: the cases of the protocol.
+//! Tests of the protocol: all cases of an agent's responses.
 
 use futures_util::FutureExt;
 

@@ -1,4 +1,4 @@
-//! How long an agent is waited for.
+//! Tests of time limits.
 
 use std::time::Duration;
 

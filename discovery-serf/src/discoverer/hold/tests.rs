@@ -30,7 +30,7 @@ fn failed(name: &str) -> Member {
     instance(name, 0).with_status(MemberStatus::Failed)
 }
 
-/// What stands, and how time and snapshots go on.
+/// A simulated sequence of snapshots over time.
 struct Story {
     start: Instant,
     rule: HoldOptions,

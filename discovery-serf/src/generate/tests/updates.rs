@@ -56,7 +56,7 @@ impl Publishing {
     }
 }
 
-/// Whether the change from some members to others is published, once and as what the others are.
+/// Returns true if the change from some members to others is published, once and with the new members.
 async fn pushes(before: &[Member], after: &[Member]) -> bool {
     pushes_with(GenerateOptions::default(), before, after).await
 }

@@ -7,7 +7,7 @@ pub(crate) const MAX_DEPTH: usize = 32;
 /// A member takes 23 values and 2 for each tag, so these are 100,000 members with 7 tags.
 pub(crate) const MAX_VALUES: u64 = 1 << 22;
 
-/// What no message may be.
+/// The violation of a limit or of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     #[error("a message has more than {limit} bytes")]
@@ -24,11 +24,12 @@ pub(crate) enum Violation {
 /// its time is linear in what has come, and its memory is constant.
 #[derive(Debug)]
 pub(crate) struct Skipper {
-    /// How many values are still to come in each open container; the first is the message itself.
+    /// Number of values still to come in each open container; the first is the message itself.
     open: Vec<u64>,
     /// The sum of `open`: as many bytes are still to come at least.
     owed: u64,
-    /// Where the next marker is. It may be beyond what is there, when the bytes of a string are not there yet.
+    /// The position of the next marker. It may be beyond the received bytes while those of a string are
+    /// incomplete.
     position: u64,
     values: u64,
 }
@@ -97,9 +98,9 @@ impl Skipper {
 
 /// A value without those that are in it.
 struct Value {
-    /// Of its marker, its length and its bytes.
+    /// The length of the marker, the length field and the bytes.
     length: u64,
-    /// How many values are in it; keys count.
+    /// Number of values in it; keys count.
     children: u64,
 }
 
@@ -135,7 +136,7 @@ impl Value {
         Ok(Some(value))
     }
 
-    /// Of a marker that a length follows.
+    /// Returns the value of a marker that is followed by a length.
     fn with_length(marker: u8, rest: &[u8]) -> Option<Self> {
         let width: usize = match marker {
             0xc4 | 0xc7 | 0xd9 => 1,

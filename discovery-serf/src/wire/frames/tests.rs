@@ -15,7 +15,7 @@ fn skip(bytes: &[u8]) -> Result<Option<usize>, Violation> {
     Skipper::new().advance(bytes, LIMIT)
 }
 
-/// What came before the end, and how it ended.
+/// Returns the messages before the end, and the reason for the end.
 async fn read_all<R: AsyncRead + Unpin>(
     mut reader: FrameReader<R>,
 ) -> (Vec<Bytes>, Option<FrameError>) {
@@ -252,7 +252,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What rmp-serde makes of the first object: its length, or that there is more to come, or that it is none.
+/// Returns rmp-serde's length of the first object, or `None` if it is incomplete or malformed.
 fn read_by_rmp(bytes: &[u8]) -> Option<usize> {
     let mut deserializer = rmp_serde::Deserializer::new(bytes);
     let read = <IgnoredAny as serde::Deserialize>::deserialize(&mut deserializer);

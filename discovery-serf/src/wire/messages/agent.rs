@@ -35,7 +35,7 @@ impl RequestHeader {
         })
     }
 
-    /// Whether the command takes a body, which is the next message then.
+    /// Returns true if the command takes a body, which is the next message.
     pub(crate) fn takes_body(&self) -> bool {
         matches!(
             &*self.command,

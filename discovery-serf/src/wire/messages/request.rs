@@ -6,7 +6,7 @@ use crate::client::AuthKey;
 use crate::member::Tags;
 use crate::wire::encode::Encoder;
 
-/// What a client asks for.
+/// The requests of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Handshake {
@@ -54,7 +54,8 @@ pub(crate) enum Request {
     },
 }
 
-/// Whether a body follows the header of a reply. Nothing on the wire says so.
+/// The presence of a body after the header of a reply, which is not visible on the wire. Nothing on the
+/// wire says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyBody {
     Never,
@@ -69,7 +70,7 @@ pub(crate) const HANDSHAKE_REQUIRED: &str = "Handshake required";
 pub(crate) const UNSUPPORTED_COMMAND: &str = "Unsupported command";
 
 impl ReplyBody {
-    /// Whether a body follows a header with this error, which is empty for success.
+    /// Returns true if a body follows a header with this error, which is empty for success.
     pub(crate) fn follows(self, error: &str) -> bool {
         match (self, error) {
             (Self::Never, _) => false,
@@ -102,7 +103,7 @@ impl Request {
         }
     }
 
-    /// What the reply is made of.
+    /// The presence of a body in the reply.
     pub(crate) fn reply_body(&self) -> ReplyBody {
         match self {
             Self::Members | Self::MembersFiltered { .. } | Self::Stats => ReplyBody::OnSuccess,
@@ -111,7 +112,7 @@ impl Request {
         }
     }
 
-    /// How many bytes of texts and payloads it carries, and a few for each of them: about its length.
+    /// The approximate length: the bytes of texts and payloads, and a few for each of them.
     pub(crate) fn content_len(&self) -> usize {
         let all = |texts: &[String]| texts.iter().map(|text| text.len() + 5).sum::<usize>();
         let of_map = |(key, value): (&[u8], &[u8])| key.len() + value.len() + 10;

@@ -1,4 +1,4 @@
-//! What the tests share: a source that looks at real agents, and how long what it says may take.
+//! Shared parts of the tests: a source that polls real agents, and time limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use proxy_model::config::ProxyConfig;
 use testkit::serf::{SerfAgent, SerfAgentBuilder};
 use testkit::time::{GUARD, within};
 
-/// How long a change may take until it is published.
+/// The time limit for publishing a change.
 pub(crate) const CHANGE: Duration = Duration::from_secs(5);
 
-/// How long a crash may take until it is published: most of that is the cluster's own doubt.
+/// The time limit for publishing a crash, most of which the cluster needs to detect it.
 pub(crate) const CRASH: Duration = Duration::from_secs(15);
 
 /// No timer of the source can be the cause of anything here.
@@ -65,7 +65,7 @@ impl Published {
         self.provider.state()
     }
 
-    /// How often the configuration has changed.
+    /// Number of changes of the configuration.
     pub(crate) fn changes(&self) -> u64 {
         self.state().status.changes
     }
@@ -102,7 +102,7 @@ impl Published {
             .await;
     }
 
-    /// Waits for one more round that was answered, whoever caused it.
+    /// Waits for one more successful round.
     pub(crate) async fn next_round(&self) {
         let rounds = self.state().status.rounds;
         let mut reports = self.provider.reports();
@@ -127,7 +127,7 @@ pub(crate) fn destinations_of(
     )
 }
 
-/// Where an agent's service is.
+/// The URL of an agent's service.
 pub(crate) fn url(agent: &SerfAgent, port: u16) -> String {
     let ip = agent.gossip_addr().ip();
     format!("http://{}", std::net::SocketAddr::new(ip, port))

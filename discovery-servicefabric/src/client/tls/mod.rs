@@ -16,7 +16,7 @@ pub use self::identity::ClientIdentity;
 pub use self::thumbprint::Thumbprint;
 pub use self::trust::ServerTrust;
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -25,7 +25,7 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// There is no certificate where one should be.

@@ -1,4 +1,4 @@
-//! Whom to trust.
+//! The servers that the client trusts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,35 +13,36 @@ use rustls::pki_types::CertificateDer;
 use super::verifier::{Accept, GatewayVerifier, Named};
 use super::{Thumbprint, TlsError, read};
 
-/// Whom the client takes for a gateway of the cluster.
+/// The servers that the client accepts as gateways of the cluster.
 ///
-/// Certificates of clusters are often self-signed, or issued for a name of the cluster instead of the host's. Whatever is
-/// chosen here, the server must prove in the handshake that it has the key of its certificate.
+/// Certificates of clusters are often self-signed, or issued for a name of the cluster instead of the
+/// host's. With every choice here, the server must prove in the handshake that it has the key of its
+/// certificate.
 #[derive(Clone, Debug)]
 pub struct ServerTrust(Rule);
 
 #[derive(Clone, Debug)]
 enum Rule {
-    /// For the endpoint's host, by issuers that the operating system trusts.
+    /// Certificates for the endpoint's host, by issuers that the operating system trusts.
     System,
-    /// For the endpoint's host, by these issuers.
+    /// Certificates for the endpoint's host, by these issuers.
     Authorities(Vec<CertificateDer<'static>>),
     /// One of these certificates.
     Thumbprints(Vec<Thumbprint>),
-    /// For one of these names.
+    /// Certificates for one of these names.
     Names(Vec<String>, Issuers),
     /// Any.
     Anybody,
-    /// None.
+    /// No certificates.
     Nobody,
 }
 
-/// Who may have issued a certificate that is known by name.
+/// The allowed issuers of a certificate that is accepted by name.
 #[derive(Clone, Debug)]
 enum Issuers {
-    /// Whom the operating system trusts.
+    /// Issuers that the operating system trusts.
     System,
-    /// These authorities, or others that they have empowered.
+    /// The given authorities, and intermediate ones below them.
     Authorities(Vec<CertificateDer<'static>>),
     /// Certificates with these thumbprints, directly; of which those are known beforehand.
     Pinned(Vec<Thumbprint>, Vec<CertificateDer<'static>>),
@@ -107,9 +108,9 @@ impl ServerTrust {
         Ok(Self(Rule::Names(names, Issuers::System)))
     }
 
-    /// With [`names`](Self::names): certificates must be signed directly by a certificate with one of these thumbprints, or be
-    /// it. The server sends that certificate along, or it is among the [`authorities`](Self::authorities). Changes nothing in
-    /// other ways to trust.
+    /// Restricts [`names`](Self::names) to certificates that are, or are directly signed by, a certificate
+    /// with one of these thumbprints. The server sends that certificate along, or it is among the
+    /// [`authorities`](Self::authorities). Has no effect on other kinds of trust.
     ///
     /// # Errors
     ///
@@ -129,8 +130,8 @@ impl ServerTrust {
         Ok(self)
     }
 
-    /// With [`names`](Self::names): who may have issued the certificates (PEM, one or more) in place of whom the operating
-    /// system trusts. Changes nothing in other ways to trust.
+    /// Sets the authorities (PEM, one or more) that may issue the certificates for [`names`](Self::names),
+    /// in place of those that the operating system trusts. Has no effect on other kinds of trust.
     ///
     /// # Errors
     ///
@@ -148,13 +149,13 @@ impl ServerTrust {
         Ok(self)
     }
 
-    /// Anybody. Whoever is between the client and the cluster can read and change everything, tokens included; for trying
-    /// things out. A client that is built with it says so in the log, as a warning.
+    /// Accepts any certificate, for trials only. An attacker between the client and the cluster can read
+    /// and change everything, tokens included. A client built with it logs a warning.
     pub fn no_verify() -> Self {
         Self(Rule::Anybody)
     }
 
-    /// Nobody, for clients that do not speak TLS. Needs nothing of the operating system.
+    /// Accepts no certificate, for clients without TLS. Needs nothing from the operating system.
     pub(in crate::client) fn nobody() -> Self {
         Self(Rule::Nobody)
     }

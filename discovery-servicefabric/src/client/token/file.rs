@@ -27,7 +27,7 @@ struct State {
     last: Mutex<Option<Found>>,
 }
 
-/// What was read, and of which state of the file.
+/// The token that was read, and the version of the file.
 struct Found {
     version: Version,
     token: BearerToken,

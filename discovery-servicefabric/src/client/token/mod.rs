@@ -87,7 +87,7 @@ impl fmt::Debug for BearerToken {
 #[non_exhaustive]
 pub struct InvalidToken;
 
-/// Why there is no token. The message is shown to operators, so it must not carry a secret.
+/// The reason why there is no token. The message is shown to operators, so it must not contain a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct TokenError {

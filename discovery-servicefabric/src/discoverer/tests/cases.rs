@@ -35,7 +35,7 @@ fn with_labels(labels: &[(&str, &str)]) -> FakeCluster {
     cluster
 }
 
-/// What a round comes to, in a few words.
+/// The result of a round, in short form.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// `cluster destination address`.
@@ -86,7 +86,7 @@ struct Case {
     destinations: &'static [&'static str],
     routes: &'static [&'static str],
     reports: &'static [&'static str],
-    /// What else is to be seen.
+    /// A further check of the configuration.
     config: fn(&ProxyConfig),
 }
 

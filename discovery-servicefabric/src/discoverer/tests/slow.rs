@@ -1,4 +1,4 @@
-//! Who is slow makes nobody else wait for long.
+//! Tests that a slow entity does not delay others for long.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// How long it takes until the config has this address.
+/// Returns the time until the configuration has this address.
 async fn until(running: &Running, address: &str) -> Duration {
     let start = Instant::now();
     let mut states = running.provider.subscribe();

@@ -18,7 +18,7 @@ use crate::labels::replicas::{Candidate, Pool};
 pub(super) struct Listener {
     /// Its name; `None`: the first that can be used.
     pub(super) name: Option<String>,
-    /// Whether it is the one of routes that name none: then its name is in no id.
+    /// True if this is the listener of routes that name none. Its name is then left out of ids.
     pub(super) is_default: bool,
     /// The label that asks for it, below the service's.
     asked_by: Option<Vec<String>>,
@@ -30,7 +30,7 @@ impl Listener {
         self.name.as_deref()
     }
 
-    /// What it adds to the ids of clusters.
+    /// The listener's part in the ids of clusters.
     pub(super) fn in_id(&self) -> Option<&str> {
         match self.is_default {
             true => None,
@@ -38,7 +38,7 @@ impl Listener {
         }
     }
 
-    /// Whether a replica has nothing of its name: the cheap answer where nobody wants to know the reason.
+    /// Returns true if a replica lacks a listener of this name. Cheap, where the reason is not needed.
     pub(super) fn is_missing_at(&self, candidate: &Candidate<'_>) -> bool {
         match (&self.name, &candidate.endpoints) {
             (Some(name), Ok(endpoints)) => !endpoints.has(name),
@@ -46,7 +46,7 @@ impl Listener {
         }
     }
 
-    /// Where it is at one replica.
+    /// Returns the endpoint of the listener at one replica.
     pub(super) fn at<'c>(
         &self,
         candidate: &'c Candidate<'_>,
@@ -142,7 +142,7 @@ fn usable<'c>(
     names
 }
 
-/// What became of each replica.
+/// Returns the outcome of each replica.
 pub(super) fn outcomes(layout: &Layout<'_>) -> Vec<ReplicaOutcome> {
     let outcome = |candidate: &Candidate<'_>| {
         let information = &layout.service.partitions[candidate.partition].information;
@@ -219,7 +219,8 @@ pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) {
     }
 }
 
-/// Why no replica of a group can be reached at a listener, or `None` if one can, or if there is none.
+/// Returns the reason why no replica of a group can be reached at a listener. `None` if one can, or if
+/// there is none.
 fn darkness(
     layout: &Layout<'_>,
     listener: &Listener,

@@ -1,4 +1,4 @@
-//! What the labels of a service say, before it is known what the service is made of at the moment.
+//! The content of a service's labels, independent of the service's current partitions and replicas.
 
 mod backend;
 mod check;
@@ -24,7 +24,7 @@ pub(super) struct Labelled {
     /// The cluster without its destinations.
     pub(super) cluster: ClusterConfig,
     pub(super) routes: Vec<ServiceRoute>,
-    /// What destinations have in common.
+    /// The settings that destinations share.
     pub(super) destination: DestinationConfig,
 }
 
@@ -74,7 +74,7 @@ fn require_values(node: &LabelNode<'_>, names: &[&str]) {
     }
 }
 
-/// What is wrong with a label that the tree does not show: one of a route without a name.
+/// Returns the problem of a label that the tree does not show: one of a route without a name.
 pub(super) fn nameless_route(key: &str, prefix: &str) -> Option<Problem> {
     let rest = key.get(prefix.len()..)?;
     rest.starts_with("Routes..").then(|| {

@@ -1,4 +1,5 @@
-//! How a service is turned into configuration: labels of Service Fabric's own, and the options behind them.
+//! The settings for turning a service into configuration: labels specific to Service Fabric, with options
+//! as defaults.
 
 use discovery_core::labels::LabelNode;
 use proxy_model::Problem;
@@ -12,7 +13,7 @@ use crate::labels::options::{
 use crate::model::ServiceKind;
 use crate::service::ServiceDescription;
 
-/// What labels and options decide together.
+/// The combined settings of labels and options.
 #[derive(Debug)]
 pub(in crate::labels) struct Settings {
     pub(in crate::labels) schemes: Schemes,
@@ -30,10 +31,10 @@ pub(in crate::labels) struct Settings {
     pub(in crate::labels) max_generated: usize,
 }
 
-/// Which replicas serve what.
+/// The roles of replicas.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::labels) enum Roles {
-    /// Those that are selected serve everything.
+    /// The selected replicas serve all requests.
     Alike(ReplicaSelection),
     /// Reads, told by their methods, go to secondaries.
     ByMethod,
@@ -96,7 +97,7 @@ fn partition_mode(node: &LabelNode<'_>, options: &LabelOptions) -> PartitionMode
         .unwrap_or(options.partition_mode)
 }
 
-/// Where requests have their key, if labels below `node` say so.
+/// Reads the place of the key from the labels below `node`, if they set it.
 pub(super) fn key(node: &LabelNode<'_>) -> Option<(PartitionKey, PartitionHash)> {
     let hashes = [
         ("None", PartitionHash::None),

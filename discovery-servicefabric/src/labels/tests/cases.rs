@@ -344,7 +344,7 @@ fn errors_of_words_and_of_what_they_make_are_told_together() {
     assert_eq!(about("MatchHeaders.[0]"), 1, "{found:#?}");
 }
 
-/// What a proxy says that honours nothing but forwarding.
+/// The problems of a proxy that supports only forwarding.
 fn unsupported(snapshot: &Snapshot) -> Problems {
     let mut problems = Problems::new();
     for route in snapshot.routes() {

@@ -216,7 +216,7 @@ fn labels_about_roles_that_make_no_sense_are_told() {
     assert_eq!(cluster_ids(&config), [WRITES]);
 }
 
-/// Which route takes a request does not change by dividing it, but for one case, which is told.
+/// Splitting a route does not change which route takes a request, except in one case, which is reported.
 #[test]
 fn routes_of_a_service_keep_their_order() {
     let requests: Vec<Request> = ["GET", "POST"]

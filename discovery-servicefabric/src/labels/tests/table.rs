@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What the labels of a service make of the cluster, without what every cluster has.
+/// Returns the cluster made from a service's labels, without the parts that every cluster has.
 #[track_caller]
 fn cluster(pairs: &[(&str, &str)]) -> Value {
     let config = good(&YarpLabels::default(), &web(pairs));

@@ -1,4 +1,4 @@
-//! Where requests go.
+//! Tests of the destinations of requests.
 
 use proptest::prelude::*;
 use proxy_model::RequestHead;

@@ -19,7 +19,7 @@ use crate::client::Thumbprint;
 use crate::discoverer::ServiceFabric;
 use crate::labels::{LabelOptions, ListenerMode, PartitionMode, ReplicaSelection, RoleRouting};
 
-/// What can be set as a period: shorter ones are a busy loop, longer ones nobody waits for.
+/// The allowed range of periods. Shorter ones would be a busy loop, longer ones have no use.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
 
 /// The section `ServiceFabricDiscovery`: how discovery behaves, and how the cluster is reached.
@@ -41,9 +41,9 @@ const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration:
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
-    /// How discovery behaves.
+    /// The options of discovery.
     pub options: ServiceFabricOptions,
-    /// How the cluster is reached.
+    /// The connection to the cluster.
     pub connection: ConnectionOptions,
 }
 

@@ -124,7 +124,8 @@ async fn what_a_gateway_says_of_the_question_is_believed() {
     }
 }
 
-/// What is wrong with all of them is not the gateway's fault: each is asked once, and the client stays where it was.
+/// An error of the cluster is not the gateway's fault: each gateway is tried once, and the client stays
+/// with the current one.
 #[tokio::test(start_paused = true)]
 async fn errors_of_a_cluster_are_asked_for_once_of_each_gateway() {
     for how in [bare(500), bare(503), bare(504), bare(403), bare(404)] {

@@ -1,4 +1,4 @@
-//! What answers that are errors mean, and how often they are asked for.
+//! Tests of error responses and of the number of attempts.
 
 use discovery_servicefabric::client::TransportErrorKind;
 use discovery_servicefabric::{CallError, CallErrorKind, ClusterCalls};

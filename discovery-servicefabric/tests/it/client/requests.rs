@@ -1,4 +1,4 @@
-//! What is asked, to the letter.
+//! Tests of requests, byte by byte.
 
 use discovery_servicefabric::ClusterCalls;
 use discovery_servicefabric::client::Client;

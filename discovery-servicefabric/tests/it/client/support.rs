@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Where the gateway is.
+/// The endpoint of the gateway.
 pub(crate) const ENDPOINT: &str = "https://gateway:19080";
 
-/// What the gateway does with a request.
+/// The reaction of the gateway to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Answer(Response<Bytes>),

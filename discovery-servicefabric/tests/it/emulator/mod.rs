@@ -57,7 +57,7 @@ type = "ShopType"
 Web = { type = "WebType", instances = 1 }
 "#;
 
-/// No test takes so long unless it hangs.
+/// The time limit of a test, which only a hanging one exceeds.
 const GUARD: Duration = Duration::from_secs(60);
 
 struct Running {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What is read, and the problems with their places.
+/// Returns the limits, and the problems with their places.
 fn read_limits(section: &Value) -> (Limits, Vec<String>) {
     let mut problems = Problems::new();
     let document = parse_document(&section.to_string()).unwrap();

@@ -47,7 +47,7 @@ fn fields(options: &impl Debug) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whether a default as a person writes it is the value that `Debug` shows.
+/// Returns true if a default in a page equals the value that `Debug` shows.
 fn agree(said: &str, real: &str) -> bool {
     // What is unset, or made of parts, is said in words.
     if real == "None" || real.ends_with(['(', '{']) {

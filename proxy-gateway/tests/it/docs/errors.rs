@@ -59,7 +59,7 @@ fn every_error_is_explained_and_no_other() {
     assert!(contradicted.is_empty(), "{contradicted:?} may well occur");
 }
 
-/// Everything that this version accepts and does not honour.
+/// A configuration with all parts that this version accepts and does not honour.
 const NOT_HONOURED: &str = r#"{ "ReverseProxy": {
     "Routes": { "r": {
         "ClusterId": "c", "Match": { "Path": "/" }, "AuthorizationPolicy": "Default", "CorsPolicy": "Default",

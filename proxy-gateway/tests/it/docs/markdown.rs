@@ -1,4 +1,4 @@
-//! As much of Markdown as the pages use: headings, tables, fenced blocks and code in the text.
+//! A parser for the Markdown of the pages: headings, tables, fenced blocks and code in the text.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(crate) struct Page {
 
 /// A fenced block.
 pub(crate) struct Block {
-    /// What follows the fence: `json config`.
+    /// The info string of the fence: `json config`.
     pub(crate) info: String,
     pub(crate) text: String,
     pub(crate) line: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Block {
 pub(crate) struct Table {
     /// The heading that it stands under.
     pub(crate) heading: String,
-    /// What the last line `` Place: `…` `` under that heading says.
+    /// The place in the last line `` Place: `…` `` under that heading.
     pub(crate) place: Option<String>,
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
@@ -118,7 +118,7 @@ fn cells(line: &str) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 pub(crate) fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

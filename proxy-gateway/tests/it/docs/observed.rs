@@ -1,4 +1,4 @@
-//! What the pages say of metrics, endpoints and the access log, against a gateway that runs.
+//! Tests of the pages' statements about metrics, endpoints and the access log, against a running gateway.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

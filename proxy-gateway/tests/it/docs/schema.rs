@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::docs::root;
 
-/// What the schema says of a key.
+/// A key of the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     /// In the words of the tables.

@@ -3,7 +3,7 @@
 use crate::common::{ConfigFile, output};
 use crate::docs::{pages, root};
 
-/// What follows the fence of a configuration that is given beside the one above it.
+/// The info string of a configuration that overlays the one above it.
 const OVERLAY: &str = "json config overlay";
 
 #[tokio::test]

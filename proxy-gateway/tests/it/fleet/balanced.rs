@@ -48,7 +48,7 @@ async fn no_request_fails_while_gateways_end_and_start_again() {
     traffic.end().await;
 }
 
-/// What was kept is older than what the others know, and all there is when there are no others.
+/// A kept configuration is older than that of the others, and the only one if there are no others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_kept_serves_only_where_nobody_knows_better() {
     let (Some(envoy), Some(plane), Some(consul)) =

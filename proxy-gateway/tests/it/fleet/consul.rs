@@ -1,4 +1,4 @@
-//! What happens in Consul.
+//! Registrations in Consul.
 
 use serde_json::json;
 use testkit::consul::ConsulAgent;

@@ -59,7 +59,7 @@ impl Drop for Served {
     }
 }
 
-/// How many replicas answer, of so many requests that each gets some; `None`: a request got 503.
+/// Returns the number of replicas that respond to enough requests to reach each. `None` if a request got 503.
 async fn replicas(envoy: &Envoy) -> Option<usize> {
     let mut replicas = BTreeSet::new();
     for _ in 0..40 {

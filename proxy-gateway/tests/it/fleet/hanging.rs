@@ -9,7 +9,7 @@ use crate::fleet::traffic::{Traffic, until_answered};
 
 const NODES: [&str; 2] = ["envoy-1", "gateway-1"];
 
-/// Its connections stay, and the kernel takes new ones for it: only pings tell.
+/// The connections of a hung replica stay open, and the kernel accepts new ones for it: only pings reveal it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_hangs_is_left_and_no_request_fails() {
     let (Some(envoy), Some(plane), Some(consul)) =

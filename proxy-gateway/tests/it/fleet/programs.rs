@@ -14,12 +14,12 @@ use testkit::time::eventually;
 use crate::common::{ConfigFile, start};
 use crate::fleet::page::file;
 
-/// Where nobody listens.
+/// Returns an address on which no program listens.
 pub(crate) fn free() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], peers::free_port()))
 }
 
-/// What an admin page answers with 200.
+/// Returns the response of an admin page with status 200.
 async fn asked(admin: SocketAddr, path: &str) -> Option<String> {
     let mut client = Connection::http1(admin).await.ok()?;
     let answer = client.get(path).await.ok()?;
@@ -110,7 +110,7 @@ impl ControlPlane {
         .await;
     }
 
-    /// Whether it serves what it has kept since it was last there.
+    /// Returns true if it serves resources that were kept from before its start.
     pub(crate) async fn serves_kept(&self) -> bool {
         let metrics = asked(self.admin, "/metrics").await.expect("it answers");
         match metrics
@@ -123,7 +123,7 @@ impl ControlPlane {
         }
     }
 
-    /// Who has a stream open.
+    /// Returns the nodes that have a stream open.
     pub(crate) async fn nodes(&self) -> BTreeSet<String> {
         let text = asked(self.admin, "/api/v1/nodes").await;
         let said: Value = serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();
@@ -147,7 +147,7 @@ impl ControlPlane {
         .await;
     }
 
-    /// How many resources were refused by anybody.
+    /// Returns the number of resources that clients have rejected.
     pub(crate) async fn refusals(&self) -> u64 {
         let metrics = asked(self.admin, "/metrics").await.expect("it answers");
         let lines = metrics.lines();
@@ -228,7 +228,7 @@ impl Gateway {
         self.process = successor;
     }
 
-    /// Its process, which is another after it was replaced.
+    /// Returns the id of its process, which changes when it is replaced.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -238,7 +238,7 @@ async fn run(file: &ConfigFile) -> PeerProcess {
     start(&["run", "--config", &file.argument()], "a second Ctrl-C").await
 }
 
-/// How Envoy's files write an address.
+/// Returns an address as Envoy's files write it.
 pub(crate) fn at(address: SocketAddr) -> String {
     format!("address: {}, port_value: {}", address.ip(), address.port())
 }
@@ -311,7 +311,7 @@ impl Envoy {
         number.parse().ok()
     }
 
-    /// What it says, for a test that fails.
+    /// Returns its output, for a failing test.
     pub(crate) fn output(&self) -> String {
         self.process.output()
     }

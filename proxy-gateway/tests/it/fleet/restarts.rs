@@ -1,4 +1,4 @@
-//! Whatever is killed, restarted, registered and deregistered: no request fails.
+//! No request fails, whatever is killed, restarted, registered and deregistered.
 
 use testkit::consul::Consul;
 

@@ -43,7 +43,7 @@ pub(crate) struct Traffic {
     seen: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What is asked for, with which header, and which instances may answer.
+/// The requests: host, header, and the instances that may respond.
 pub(crate) const ASKED: [(&str, Option<&str>, &[&str]); 4] = [
     ("shop-http.example", None, SHOP),
     ("shop-http.example", Some("fix1"), &["branch"]),

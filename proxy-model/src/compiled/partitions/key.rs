@@ -1,4 +1,4 @@
-//! Where a request has its key.
+//! The part of a request that holds its partition key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::KeyRefusal;
 use crate::head::RequestHead;
 use crate::matching::{ParameterName, PathTemplate};
 
-/// Where requests have the key of their partition.
+/// The part of a request that holds its partition key.
 ///
 /// Shown as `the header x-tenant`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -55,7 +55,7 @@ impl std::fmt::Display for PartitionKeys {
     }
 }
 
-/// Why a request belongs to no partition.
+/// The reason why a request belongs to no partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyRefusal {
@@ -88,12 +88,12 @@ impl Partitions {
         }
     }
 
-    /// Where requests have their key.
+    /// The part of a request that holds its key.
     pub fn key(&self) -> &PartitionKeySource {
         &self.key
     }
 
-    /// How a key becomes a number.
+    /// The conversion of a key to a number.
     pub fn hash(&self) -> PartitionHash {
         self.hash
     }

@@ -59,7 +59,7 @@ impl<'a> RequestHost<'a> {
         self.port
     }
 
-    /// Whether wildcards may match: no label is empty, but perhaps the last one.
+    /// Returns true if wildcards may match: no label is empty, except possibly the last one.
     fn has_labels(&self) -> bool {
         let name = self.name.as_bytes();
         name.len() <= MAX_NAME
@@ -67,7 +67,7 @@ impl<'a> RequestHost<'a> {
             && !name.windows(2).any(|pair| pair == b"..")
     }
 
-    /// Whether the name ends with `.` and `suffix`.
+    /// Returns true if the name ends with `.` and `suffix`.
     pub(super) fn is_under(&self, suffix: &str) -> bool {
         let name = self.name.as_bytes();
         name.len() > suffix.len() + 1
@@ -85,7 +85,7 @@ impl<'a> RequestHost<'a> {
             .map(|(dots, (dot, _))| (dots + 1, &name[dot + 1..]))
     }
 
-    /// Whether a pattern can have this name, for it is not too long.
+    /// Returns true if the name is short enough to be in a pattern, and not empty.
     pub(in crate::matching) fn may_be_known(&self) -> bool {
         !self.name.is_empty() && self.name.len() <= MAX_NAME
     }
@@ -133,7 +133,7 @@ fn normalized(name: &str) -> Cow<'_, str> {
     to_ascii(name).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// Whether `name` is the usual form of an address in brackets, ignoring case.
+/// Returns true if `name` is the canonical form of an address in brackets, ignoring case.
 fn is_written(name: &str, address: Ipv6Addr) -> bool {
     struct Compare<'a>(&'a str);
     impl std::fmt::Write for Compare<'_> {

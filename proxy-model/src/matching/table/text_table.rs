@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 
 use crate::matching::text::{self, equals_folded};
 
-/// Finds a number by a scope and a text, without allocating and with one or two accesses to memory.
+/// A map from a scope and a text to a number, without allocation and with one or two memory accesses.
 ///
-/// The hash depends on a random seed, so that nobody who can add routes can choose texts that collide. What a request asks
-/// for cannot make a lookup longer than the texts in the table do.
+/// The hash depends on a random seed, so that those who can add routes cannot choose texts that collide.
+/// The text of a request cannot make a lookup longer than the texts in the table do.
 #[derive(Clone)]
 pub(super) struct TextTable {
     seed: u64,
@@ -58,7 +58,7 @@ impl TextTable {
         table
     }
 
-    /// Whether it finds nothing at all.
+    /// Returns true if the table is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

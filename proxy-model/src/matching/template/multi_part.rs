@@ -74,7 +74,8 @@ impl MultiPart {
         wanted
     }
 
-    /// How many of the pieces `text` consists of: all, or all but an optional end.
+    /// Returns the number of pieces that `text` consists of: all, or all without the optional end. `None`
+    /// if it does not match.
     fn pieces_for(&self, text: &str) -> Option<usize> {
         if text.is_empty() {
             return None;

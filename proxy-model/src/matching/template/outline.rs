@@ -1,4 +1,4 @@
-//! What may make two templates ties.
+//! The properties by which two templates may tie.
 
 use std::fmt::Write as _;
 

@@ -52,7 +52,7 @@ enum Token {
     Parameter { parsed: Parsed, offset: usize },
 }
 
-/// What stands between the braces of a parameter.
+/// The content of the braces of a parameter.
 struct Parsed {
     parameter: Parameter,
     kind: ParameterKind,
@@ -298,7 +298,7 @@ fn split_constraints(text: &str) -> (Vec<&str>, Option<&str>) {
     (constraints, rest.strip_prefix('='))
 }
 
-/// Where the constraint that `text` begins with ends: at a `:`, a `=` or the end.
+/// Returns the end of the constraint that `text` begins with: a `:`, a `=` or the end of the text.
 ///
 /// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the next `)` with
 /// it, so that expressions can contain all three.

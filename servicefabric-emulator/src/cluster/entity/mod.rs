@@ -1,4 +1,4 @@
-//! What a cluster consists of, as it is read: every field can be looked at, none can be changed from outside.
+//! The entities of a cluster. Every field is readable; none can be changed from outside.
 
 mod application;
 mod application_type;

@@ -7,9 +7,9 @@ use super::{Property, PropertyValue, SubNames};
 use crate::cluster::{Cluster, ErrorCode, FabricError, FabricName, Page, PageRequest};
 use crate::hosting::Moment;
 
-/// So many names there are.
+/// The maximum number of names.
 const MAX_NAMES: usize = 500_000;
-/// So many properties a name has.
+/// The maximum number of properties of a name.
 const MAX_PROPERTIES: usize = 1000;
 /// The longest name of a property, in bytes.
 const MAX_PROPERTY_NAME: usize = 800;
@@ -29,9 +29,9 @@ pub(in crate::cluster) struct NameStore {
 /// A name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
-    /// Whether it is that of an application or a service.
+    /// True if the name is that of an application or a service.
     is_system: bool,
-    /// Whether somebody created it.
+    /// True if a client created the name.
     is_user: bool,
     pub(super) properties: BTreeMap<String, Property>,
 }
@@ -42,7 +42,8 @@ impl NameStore {
         self.names.entry(name.clone()).or_default().is_system = true;
     }
 
-    /// An application or a service is gone, with its properties. A name that somebody created stays.
+    /// Removes the name of a deleted application or service, with its properties. A name that a client has
+    /// created as well stays.
     pub(in crate::cluster) fn remove_system(&mut self, name: &FabricName) {
         let Some(entry) = self.names.get_mut(name) else {
             return;
@@ -57,7 +58,7 @@ impl NameStore {
         self.names.get(name).ok_or_else(|| no_name(name))
     }
 
-    /// Whether the property may be put: its name, its size, and that of all together.
+    /// Checks the limits before a property is written: its name, its size, and the total size.
     pub(super) fn check_put(
         &self,
         name: &FabricName,
@@ -121,7 +122,7 @@ impl NameStore {
 
 /// Names and properties. Those of applications and services are there by themselves.
 impl Cluster {
-    /// Whether there is such a name.
+    /// Returns true if the name exists.
     pub fn name_exists(&self, name: &FabricName) -> bool {
         self.names.names.contains_key(name)
     }
@@ -176,8 +177,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// All names below a name, in their order. They lie together: `/` comes before what else a longer name could have
-    /// there, but for a few characters.
+    /// Returns all names below a name, in order. They are adjacent, since all begin with the name and `/`.
     fn names_below(&self, name: &FabricName) -> impl Iterator<Item = &FabricName> {
         let prefix = format!("{name}/");
         let names = self
@@ -216,7 +216,7 @@ impl Cluster {
         })
     }
 
-    /// Puts a property. `custom_type` says what its value means; empty for nothing.
+    /// Writes a property. `custom_type` is the writer's own name for the type of the value, or empty.
     ///
     /// # Errors
     ///

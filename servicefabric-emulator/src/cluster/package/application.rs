@@ -8,7 +8,7 @@ use super::default_service::DefaultService;
 use super::xml::{self, Element};
 use super::{APPLICATION_MANIFEST, PackageError};
 
-/// What counts of an application manifest.
+/// The parts of an application manifest that the emulator uses.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) name: String,

@@ -14,9 +14,9 @@ use crate::hosting::ActivationMode;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultService {
-    /// Its name below that of the application.
+    /// The name below that of the application.
     pub name: String,
-    /// Its type.
+    /// The name of the service type.
     pub type_name: String,
     scale: Scale,
     scheme: Scheme,
@@ -84,7 +84,7 @@ impl DefaultService {
         })
     }
 
-    /// Whether it keeps state.
+    /// Returns the kind of the service: stateless or stateful.
     pub fn kind(&self) -> ServiceKind {
         match self.scale {
             Scale::Stateless { .. } => ServiceKind::Stateless,
@@ -189,7 +189,7 @@ impl Values<'_> {
             .ok_or_else(|| self.error(&format!("the parameter `{name}` is not declared")))
     }
 
-    /// A count, which is 1 if nothing is said.
+    /// Parses a count. Default: 1.
     fn optional<T: std::str::FromStr>(
         &self,
         what: &str,

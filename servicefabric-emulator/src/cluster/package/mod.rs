@@ -22,13 +22,13 @@ pub const SERVICE_MANIFEST: &str = "ServiceManifest.xml";
 /// The longest manifest, in bytes.
 pub const MAX_MANIFEST: usize = 1 << 20;
 
-/// Why a package cannot be provisioned.
+/// The reason why a package cannot be provisioned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackageError {
     /// The file, from the root of the package.
     pub file: String,
-    /// What is wrong with it, and how to correct it.
+    /// The error, and how to correct it.
     pub message: String,
 }
 
@@ -103,7 +103,7 @@ impl ApplicationType {
                     declared.kind
                 )));
             }
-            // With the defaults of its parameters it has to make sense; applications may have others.
+            // The type must be valid with the defaults of its parameters. Applications may have other values.
             let application =
                 FabricName::parse("fabric:/Application").map_err(|e| error(e.message))?;
             service

@@ -17,7 +17,7 @@ pub(super) struct Element<'a, 'input> {
     node: Node<'a, 'input>,
 }
 
-/// Reads a manifest whose root element is `root`.
+/// Parses a manifest whose root element is `root`.
 pub(super) fn read<T>(
     file: &str,
     text: &str,
@@ -88,7 +88,7 @@ impl<'a, 'input: 'a> Element<'a, 'input> {
         self.node.text().unwrap_or_default().trim()
     }
 
-    /// What is written inside of this element.
+    /// Returns the text inside the element, markup included.
     pub(super) fn inner(self) -> &'input str {
         let source = self.node.document().input_text();
         let first = self.node.first_child().map(|node| node.range().start);

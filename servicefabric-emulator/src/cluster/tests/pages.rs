@@ -49,7 +49,7 @@ fn keys<T>(page: Page<T>, key: impl Fn(&T) -> String) -> Page<String> {
     }
 }
 
-/// A list that can be asked for by pages.
+/// A list with pages.
 type List = (
     &'static str,
     usize,

@@ -1,4 +1,4 @@
-//! What an upgrade is about: versions, packages, nodes, replicas.
+//! Lookups for an upgrade: versions, packages, nodes, replicas.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::cluster::state::Cluster;
 use crate::hosting::{DeploymentStatus, PackageDescription, PackageKey, Span};
 
 impl Cluster {
-    /// The version that an upgrade goes to now, and what nodes are told about it.
+    /// Returns the target version of an upgrade, and the packages that nodes get for it.
     pub(super) fn target_of(&self, name: &FabricName) -> Option<(String, Vec<PackageDescription>)> {
         let target = self.upgrades.get(name)?.target().to_owned();
         let type_name = self.applications.get(name)?.type_name.clone();

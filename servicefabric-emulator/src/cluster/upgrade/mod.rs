@@ -1,8 +1,8 @@
 //! Rolling upgrades of applications: one upgrade domain after the other.
 //!
-//! In each domain the instances whose packages change are drained, primaries hand over, the nodes bring the packages to
-//! the new version, and everything has to be ready again before the next domain begins. Packages that do not change run
-//! on.
+//! In each domain the instances whose packages change are drained, primaries hand over, and the nodes replace
+//! the packages. All replicas have to be ready again before the next domain begins. Packages that do not
+//! change keep running.
 
 mod domain;
 mod failure;
@@ -32,15 +32,15 @@ pub(super) struct UpgradeRun {
     failure_action: FailureAction,
     from: String,
     to: String,
-    /// Whether it is taken back.
+    /// True if the upgrade is being rolled back.
     back: bool,
     /// The domains that it goes through, in this direction.
     domains: Vec<String>,
     /// The one that it is at.
     index: usize,
     phase: Phase,
-    /// Tells the wait of this phase from every other wait, those of other upgrades of the application included: timers
-    /// are never taken back.
+    /// The token that distinguishes this wait from all others, including those of other upgrades of the
+    /// application. Timers are never cancelled.
     token: u64,
     /// The same for the time limit of the domain.
     domain_timer: u64,
@@ -58,7 +58,7 @@ enum Phase {
     Opening,
     /// All is ready; health has time to show.
     Settling,
-    /// Somebody has to say that it may go on.
+    /// The upgrade waits for a request to continue.
     Paused,
     /// The same, in the middle of a domain.
     Stopped,
@@ -340,7 +340,7 @@ impl Cluster {
         };
         match run.phase {
             Phase::Draining => self.switch_domain(name, &domain),
-            // What was ready may have crashed since.
+            // A ready replica may have crashed since.
             Phase::Settling if self.is_domain_ready(name, &domain) => {
                 self.finish_domain(name, &domain)
             }

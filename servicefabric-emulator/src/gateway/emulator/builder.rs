@@ -22,7 +22,7 @@ use crate::gateway::security::{TlsError, TlsOptions};
 use crate::gateway::server::{Gateway, Server};
 use crate::topology::{Topology, TopologyError};
 
-/// Where the gateway of a local cluster is.
+/// The default address of the gateway, as of a local cluster.
 const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 
 /// Describes an [`Emulator`] before it starts.
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// Why an emulator did not start.
+/// The reason why an emulator did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -74,22 +74,22 @@ pub enum StartError {
     /// The topology makes no cluster.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// Nobody can listen there.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// There can be no TLS.
+    /// The TLS options are invalid.
     #[cfg(feature = "tls")]
     #[error("cannot serve TLS")]
     Tls(#[from] TlsError),
     /// Time cannot go like this.
     #[error("time cannot go {0} times as fast: more than 0 and at most {MAX_SPEED} is possible")]
     Speed(f64),
-    /// A bearer token is empty: nobody could ever show it.
+    /// A bearer token is empty, so that no client could present it.
     #[error("a bearer token is empty")]
     Token,
     /// Pages without items: no list would ever end.
@@ -133,13 +133,13 @@ impl Builder {
         self
     }
 
-    /// How time goes.
+    /// Sets the pace of virtual time.
     pub fn time(mut self, time: Time) -> Self {
         self.time = time;
         self
     }
 
-    /// Time goes with the real clock, so many times as fast.
+    /// Lets virtual time follow the real clock at this speed.
     pub fn speed(self, speed: f64) -> Self {
         self.time(Time::Real { speed })
     }
@@ -149,7 +149,7 @@ impl Builder {
         self.time(Time::Manual)
     }
 
-    /// What runs inside of replicas.
+    /// Sets the workload that runs in the replicas.
     pub fn workload(mut self, workload: impl Workload) -> Self {
         self.workload = Some(Arc::new(workload));
         self
@@ -161,7 +161,7 @@ impl Builder {
         self
     }
 
-    /// How often health reports that are not immediate reach the store; zero: at once.
+    /// Sets the interval at which health reports that are not immediate reach the store. Zero: at once.
     pub fn report_interval(mut self, interval: Duration) -> Self {
         self.report_interval = Some(interval);
         self
@@ -180,13 +180,13 @@ impl Builder {
         self
     }
 
-    /// What clients are told that look for a token.
+    /// Sets the metadata for clients that need a token.
     pub fn aad_metadata(mut self, metadata: AadMetadata) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// The id of the cluster: a request with a header `ClusterId` that says another one is refused.
+    /// Sets the id of the cluster. A request whose `ClusterId` header differs is rejected.
     pub fn cluster_id(mut self, id: impl Into<String>) -> Self {
         self.cluster_id = Some(id.into());
         self
@@ -199,21 +199,26 @@ impl Builder {
         self
     }
 
-    /// Which gateway to speak like.
+    /// Sets the gateway version to imitate.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// Starts the cluster and listens. What the topology has in it is there when this returns; replicas open as time goes.
+    /// Starts the cluster and listens. The entities of the topology exist when this returns; replicas open as
+    /// time passes.
     ///
-    /// The cluster is built on a thread for blocking work: other tasks go on meanwhile. When the future is dropped before it is
-    /// done, a cluster that is just being built is finished there and thrown away; nothing else is left behind.
+    /// The cluster is built on a blocking thread, so other tasks continue.
     ///
     /// # Errors
     ///
-    /// For a topology that makes no cluster, an address that cannot be listened on, keys and tokens that cannot be used, and a
-    /// speed or size of pages that cannot be.
+    /// A [`StartError`]: the topology describes no valid cluster, the address cannot be bound, keys or tokens
+    /// cannot be used, or the speed or page size is out of range.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, a cluster that is being built is completed on its thread and discarded.
+    /// Nothing else remains.
     pub async fn start(self) -> Result<Emulator, StartError> {
         if let Time::Real { speed } = self.time
             && !(speed > 0.0 && speed <= MAX_SPEED)

@@ -5,16 +5,16 @@ use tokio::time::Instant;
 
 use crate::hosting::Moment;
 
-/// How virtual time goes.
+/// The pace of virtual time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Time {
-    /// With the real clock, so many times as fast.
+    /// Virtual time follows the real clock at this speed.
     Real {
         /// Seconds of the cluster in one second; more than 0, at most 10,000.
         speed: f64,
     },
-    /// Only when it is told to: [`Emulator::advance`](super::Emulator::advance).
+    /// Virtual time moves only by [`Emulator::advance`](super::Emulator::advance).
     Manual,
 }
 
@@ -29,7 +29,7 @@ pub(super) const MAX_SPEED: f64 = 10_000.0;
 /// Virtual time never goes beyond this: some three thousand years.
 const END: u64 = 100_000_000_000_000;
 
-/// Which moment it is.
+/// The clock of virtual time.
 #[derive(Debug)]
 pub(crate) struct Clock(Mutex<State>);
 
@@ -81,7 +81,7 @@ impl Clock {
         state.base = state.base.saturating_add(by).min(END);
     }
 
-    /// When the real clock says that this moment has come; nothing when it never will by itself.
+    /// Returns the real time at which this moment comes. `None` if it never comes without intervention.
     pub(super) fn instant(&self, moment: Moment) -> Option<Instant> {
         let state = self.lock();
         if state.speed <= 0.0 {
@@ -95,7 +95,7 @@ impl Clock {
             .checked_add(after.saturating_add(Duration::from_millis(1)))
     }
 
-    /// Nothing here is ever half done, so a panic elsewhere does no harm.
+    /// Locks the state. Every change is atomic, so a panic of another thread leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock()
     }

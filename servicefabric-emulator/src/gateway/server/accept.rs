@@ -15,20 +15,20 @@ use super::places::Places;
 use super::seldom::Seldom;
 use crate::gateway::security::Tls;
 
-/// How many connections are open at a time. The next takes the place of one whose client does nothing, or waits.
+/// The maximum number of open connections. A further one replaces a connection whose client is idle or waits.
 const MAX_CONNECTIONS: usize = 1_024;
-/// How long a client may do nothing while another wants its place.
+/// The time that a client may be idle while another one wants its place.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a client may read nothing of its answer.
+/// The time that a client may stop reading its response.
 const STALL: Duration = Duration::from_secs(60);
 /// The time that a client has for its TLS handshake. Default: 10 s.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long connections get to end by themselves.
+/// The time that connections get to end by themselves.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long to wait after the system refused to accept, for example because there are no descriptors left.
+/// The pause after a failed accept, for example because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What clients may take.
+/// The limits of clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) connections: usize,
@@ -85,7 +85,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -121,7 +121,7 @@ async fn accept<A: Answers>(
 ) {
     let mut places = Places::new(limits.connections, limits.patience);
     let mut refused = Seldom::default();
-    // One that is accepted and has no place yet. The others wait in the system's queue.
+    // An accepted connection without a place yet. Further ones wait in the system's queue.
     let mut newcomer: Option<TcpStream> = None;
     loop {
         if let Some(stream) = newcomer.take_if(|_| places.has_room()) {
@@ -154,9 +154,9 @@ async fn accept<A: Answers>(
     places.drain(DRAIN).await;
 }
 
-/// Waits until it is true, or nobody is left who could say so. Cancel-safe.
+/// Waits until the value is true, or its sender was dropped. Cancel safe.
 pub(crate) async fn until(stopped: &mut watch::Receiver<bool>) {
-    // What is borrowed from the channel ends here: it could not be kept across an await.
+    // The borrow of the channel's value ends here, since it cannot be held across an await.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 

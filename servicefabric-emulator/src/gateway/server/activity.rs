@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How a connection is getting on, for the server that may need its place.
+/// The activity of a connection, for the server that may need its place.
 #[derive(Debug)]
 pub(crate) struct Activity {
     begun: Instant,
-    /// When bytes last went in or out, in milliseconds since it began.
+    /// The time of the last read or write, in milliseconds since `begun`.
     progress: AtomicU64,
-    /// Whether we work on an answer, so that the client has to wait and not we.
+    /// True while the server works on a response, so that the client waits and not the server.
     answering: AtomicBool,
 }
 
@@ -74,7 +74,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A stream whose progress is seen, and that fails when the other end reads nothing for too long.
+/// A stream that records its progress, and fails if the other end does not read for too long.
 pub(super) struct Watched<'a, S> {
     stream: S,
     activity: &'a Activity,
@@ -139,7 +139,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // What is flushed was written before: a stream that has nothing to flush makes no progress.
+        // Flushed bytes were counted when they were written, so a flush is no progress.
         match Pin::new(&mut self.stream).poll_flush(context) {
             Poll::Pending => self.written(Poll::Pending, context),
             flushed @ Poll::Ready(_) => {

@@ -20,9 +20,9 @@ use crate::gateway::wire::ApiError;
 const MAX_BODY: usize = 4 * 1024 * 1024;
 /// The longest file that can be uploaded.
 const MAX_UPLOAD: u64 = 4 << 30;
-/// How long a client may take for a file.
+/// The time limit for receiving a file.
 const READ_UPLOAD: Duration = Duration::from_secs(600);
-/// How long a client may take for a body.
+/// The time limit for receiving a body.
 const READ: Duration = Duration::from_secs(60);
 
 /// Reads a whole body.
@@ -57,9 +57,9 @@ pub(super) async fn read(head: &Parts, body: Incoming) -> Result<Bytes, ApiError
 /// A body that was read.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// What it was; nothing if it was longer than is kept.
+    /// The content. Empty if it was longer than the limit.
     pub(super) kept: Bytes,
-    /// How many bytes it had.
+    /// The size in bytes.
     pub(super) size: u64,
 }
 
@@ -122,7 +122,7 @@ fn too_large() -> ApiError {
 pub(crate) struct Reply {
     data: Option<Bytes>,
     missing: u64,
-    /// Whether what was there has had a chance to leave before the failure.
+    /// True once the sent part has had a chance to leave before the failure.
     paused: bool,
 }
 
@@ -157,7 +157,7 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClosedByFault>>> {
         if self.data.is_none() && self.missing > 0 && !self.paused {
-            // A server flushes what it has when a body makes it wait, and drops it when a body fails.
+            // A server flushes when a body makes it wait, but discards its buffer when a body fails.
             self.paused = true;
             context.waker().wake_by_ref();
             return Poll::Pending;

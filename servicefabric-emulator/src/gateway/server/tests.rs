@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::accept::Limits;
 use super::{Answers, ClosedByFault, Peer, Reply, Server, body};
 
-/// So long that a test would hang.
+/// A time at which a test would hang.
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Reads the body, and answers `/slow` when it is let, `/large` with more than any socket holds.
@@ -82,7 +82,7 @@ impl Running {
         client
     }
 
-    /// Somebody new, who is served and then does nothing.
+    /// Connects a client that is served and then stays idle.
     async fn serves(&self) -> RawClient {
         let mut client = self.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
         let answer = guarded("a newcomer is served", client.read_response()).await;
@@ -113,7 +113,7 @@ async fn clients_that_do_nothing_give_way() {
             newcomers.push(running.serves().await);
         }
         guarded("the first is closed", first.assert_closed()).await;
-        // The second waits for us, so it stays, whoever comes.
+        // The second client waits for the server, so it stays, whoever connects.
         running.slow.add_permits(1);
         let mut second = second;
         let answer = guarded("the second is answered", second.read_response()).await;

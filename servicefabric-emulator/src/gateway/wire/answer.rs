@@ -8,7 +8,7 @@ use super::ApiError;
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// What is sent back, before any fault touches it.
+/// A response before any fault is applied.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -27,7 +27,7 @@ impl Answer {
         Ok(Self::raw_json(StatusCode::OK, body))
     }
 
-    /// This text, which is JSON already.
+    /// Creates a response from a text that is already JSON.
     pub(crate) fn raw_json(status: StatusCode, body: impl Into<Bytes>) -> Self {
         let mut answer = Self::empty(status);
         answer.headers.insert(CONTENT_TYPE, JSON);
@@ -63,7 +63,7 @@ impl Answer {
         Self::empty(StatusCode::OK)
     }
 
-    /// Says how to authenticate.
+    /// Adds the challenge for authentication.
     pub(crate) fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.headers.insert(WWW_AUTHENTICATE, challenge);
         self

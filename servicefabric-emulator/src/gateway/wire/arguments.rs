@@ -10,11 +10,11 @@ use super::ApiError;
 pub(crate) struct Arguments(Vec<(String, String)>);
 
 impl Arguments {
-    /// Takes a query apart. `+` is a plus sign: the gateway reads URIs, not forms.
+    /// Parses a query. `+` is a plus sign: the gateway reads URIs, not forms.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` when what is percent-encoded is not UTF-8.
+    /// `E_INVALIDARG` if a percent-encoded part is not UTF-8.
     pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
         let decode = |part: &str| {
             percent_decode_str(part)
@@ -71,11 +71,11 @@ impl Arguments {
         }
     }
 
-    /// A number, or nothing when absent.
+    /// Returns a number. `None` if it is absent.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for what is no number, or out of its range.
+    /// `E_INVALIDARG` if it is not a number, or out of range.
     pub(crate) fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, ApiError> {
         self.given(name)
             .map(|value| {

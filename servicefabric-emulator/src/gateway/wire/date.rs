@@ -1,10 +1,10 @@
 use crate::cluster::Date;
 use crate::hosting::Moment;
 
-/// How a moment is written that never came.
+/// The text for a moment that has not occurred.
 const NEVER: &str = "0001-01-01T00:00:00.000Z";
 
-/// Which date the moment 0 of a cluster is.
+/// The date of moment 0 of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch(Date);
 

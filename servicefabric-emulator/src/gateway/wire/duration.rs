@@ -1,9 +1,9 @@
 use super::ApiError;
 use crate::hosting::Span;
 
-/// How the gateway writes "for ever": the longest .NET time span.
+/// The text for an infinite duration: the longest .NET time span.
 const INFINITE: &str = "P10675199DT2H48M5.4775807S";
-/// The same in milliseconds; whatever is as long or longer is infinite, too.
+/// The same in milliseconds. Any longer duration is infinite, too.
 const INFINITE_MILLISECONDS: u128 = 922_337_203_685_477;
 
 /// Writes a length of time as ISO 8601, `PT0H1M30S`.

@@ -1,4 +1,4 @@
-//! How things are written on the wire: errors, answers, versions, ids, arguments, times and pages.
+//! The wire format: errors, responses, versions, ids, arguments, times and pages.
 
 mod answer;
 mod arguments;

@@ -2,7 +2,7 @@ use std::fmt;
 
 /// The value of `api-version`: a decimal number, in ten-thousandths.
 ///
-/// A runtime takes any version from a template's first to its own; what an answer looks like depends on it.
+/// A runtime accepts any version from a template's first to its own. The form of the response depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ApiVersion(u32);
 
@@ -10,7 +10,7 @@ const DIGITS: usize = 4;
 const PREVIEW: &str = "-preview";
 
 impl ApiVersion {
-    /// Where most templates begin.
+    /// The first version of most templates.
     pub(crate) const FIRST: Self = Self::new(1, 0);
     /// The newest that this gateway answers, that of the cluster version it reports.
     pub(crate) const CURRENT: Self = Self::new(9, 1);

@@ -1,4 +1,4 @@
-//! What nobody uses is removed, after a grace.
+//! Deactivation of unused packages and applications, after a grace interval.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::hosting::key::{ActivationMode, PackageKey};
 use crate::hosting::moment::{Moment, Span};
 
 impl Node {
-    /// One more open replica: whatever is scheduled is cancelled.
+    /// Counts one more open replica, and cancels a scheduled deactivation.
     pub(super) fn increment_usage(&mut self, key: &PackageKey) {
         if let Some(package) = self.packages.get_mut(key) {
             package.usage += 1;
@@ -27,7 +27,7 @@ impl Node {
         self.keep_application(&key.application);
     }
 
-    /// Cancels the deactivation of a package, if one is scheduled, and says whether one was.
+    /// Cancels the deactivation of a package. Returns true if one was scheduled.
     fn keep_package(&mut self, key: &PackageKey) -> bool {
         let package = self.packages.get_mut(key);
         let kept = package.is_some_and(|package| self.timers.cancel(&mut package.deactivation));
@@ -62,7 +62,8 @@ impl Node {
         }
     }
 
-    /// What an upgrade has put off is scheduled when it is over, and no replica uses the package or waits for it.
+    /// Schedules a deactivation that an upgrade has put off, once the upgrade is over and no replica uses the
+    /// package or waits for it.
     pub(super) fn catch_up_deactivation(&mut self, key: &PackageKey) {
         let due = self.packages.get(key).is_some_and(|package| {
             package.put_off && package.usage == 0 && !package.is_upgrading()
@@ -141,7 +142,7 @@ impl Node {
         }
     }
 
-    /// Looks for what has not been used for a whole scan interval.
+    /// Finds packages and applications that were unused for a whole scan interval.
     pub(super) fn scan(&mut self) {
         let bound = Moment::from_millis(
             self.now
@@ -165,8 +166,8 @@ impl Node {
         self.watch_unused();
     }
 
-    /// Whether a package of an application is being upgraded. Then its replicas may be down for a while, which is no
-    /// lack of use.
+    /// Returns true if a package of an application is being upgraded. Its replicas may then be down for a
+    /// while, which does not make it unused.
     fn has_upgrade(&self, application: &str) -> bool {
         let packages = self.packages_of(application);
         packages.iter().any(|key| self.packages[key].is_upgrading())
@@ -253,7 +254,8 @@ impl Node {
         self.stop_and_wait(key);
     }
 
-    /// How long the processes of a package need to stop. Those that need too long are killed.
+    /// Returns the time that the processes of a package need to stop. Processes that need too long are
+    /// killed.
     pub(super) fn stopping_time(&mut self, key: &PackageKey) -> Span {
         let patience = self.config.activation_timeout;
         self.script_of(key).deactivation.time().min(patience)
@@ -337,7 +339,7 @@ impl Node {
         }
     }
 
-    /// Removes a package with all that is remembered and was said about it.
+    /// Removes a package with its state and its health reports.
     pub(super) fn drop_package(&mut self, key: &PackageKey) {
         self.stop_code(key);
         self.keep_package(key);

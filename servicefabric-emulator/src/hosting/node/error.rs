@@ -1,8 +1,8 @@
-//! Why a node cannot do what it is told.
+//! The errors of a node.
 
 use crate::hosting::key::{PackageKey, ProcessKey, ReplicaKey};
 
-/// Why a node cannot do what it is told. Nothing has changed then.
+/// The reason why a node rejects a request. The node is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
@@ -32,7 +32,7 @@ pub enum NodeError {
         /// The replica.
         replica: ReplicaKey,
     },
-    /// There is no such replica here.
+    /// The node has no such replica.
     #[error("replica {replica} is not on the node")]
     UnknownReplica {
         /// The replica.

@@ -142,7 +142,7 @@ impl Node {
         }
     }
 
-    /// Whether an internal error does not count; if so, it is one of those now.
+    /// Returns true if an internal error does not count as a failure, and counts it as internal then.
     fn is_left_out(&mut self, key: &PackageKey) -> bool {
         let (retry, limit) = (
             self.config.retry_on_internal_error,
@@ -229,8 +229,8 @@ impl Node {
         }
         self.clear_blocks(key);
         self.drop_package(key);
-        // The application stays tracked, until the next scan finds it unused: a grace from here would end the operation
-        // that a waiting replica begins anew.
+        // The application stays tracked until the next scan finds it unused: a grace time from here would end
+        // the operation that a waiting replica starts again.
         self.watch_unused();
     }
 
@@ -315,7 +315,7 @@ impl Node {
         }
     }
 
-    /// Takes back what was said about the failures of an operation that has ended.
+    /// Withdraws the reports about failures of an operation that has ended.
     pub(super) fn retract_operation(&mut self, key: &PackageKey, version: &str) {
         self.retract(key, &format!("Download:{version}"));
         self.retract(key, &format!("Activation:{version}"));

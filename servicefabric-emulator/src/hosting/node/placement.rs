@@ -1,4 +1,4 @@
-//! How replicas come and go: the node is asked for each that waits, again and again.
+//! Opening and closing of replicas. The node polls each waiting replica periodically.
 
 use super::Node;
 use super::error::NodeError;
@@ -11,12 +11,12 @@ use crate::hosting::event::{Deferral, Event, Refusal};
 use crate::hosting::key::{PackageKey, ReplicaKey};
 use crate::hosting::moment::Span;
 
-/// What the node says when it is asked for a replica.
+/// The node's response to a request for a replica.
 enum Answer {
     Open,
     Refuse(Refusal),
     Defer(Deferral),
-    /// Its package is not here: it must be downloaded.
+    /// The package is not on the node and must be downloaded.
     Start,
 }
 
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// Whether replicas of a package instance wait to be opened.
+    /// Returns true if replicas of a package instance wait to be opened.
     pub(super) fn has_waiting(&self, package: &PackageKey) -> bool {
         let mut replicas = self.slots_of.get(package).into_iter().flatten();
         replicas.any(|replica| self.waiting(replica).is_some())
@@ -111,7 +111,7 @@ impl Node {
         Some(slot)
     }
 
-    /// Asks the node for a replica that waits.
+    /// Tries to open a replica that waits.
     pub(super) fn poll(&mut self, replica: &ReplicaKey) {
         let Some(placement) = self.waiting(replica).map(|slot| slot.placement.clone()) else {
             return;
@@ -140,7 +140,7 @@ impl Node {
             .filter(|slot| slot.status == SlotStatus::Waiting)
     }
 
-    /// Whether a replica has left its state on this node.
+    /// Returns true if a replica has left its state on this node.
     pub(super) fn is_stored(&self, replica: &ReplicaKey) -> bool {
         self.slots.get(replica).is_some_and(|slot| {
             slot.placement.persisted && slot.placement.kind == ReplicaKind::Existing
@@ -187,7 +187,8 @@ impl Node {
         slot.deferral = None;
         self.timers.cancel(&mut slot.poll);
         if slot.placement.persisted {
-            // Its state is here from now on: it waits for this node, whatever happens to its process.
+            // Its state is on this node from now on. The replica waits for this node, whatever happens to its
+            // process.
             slot.placement.kind = ReplicaKind::Existing;
         }
         let placement = slot.placement.clone();
@@ -261,7 +262,7 @@ impl Node {
         }
     }
 
-    /// The process of a type is gone: its replicas wait again.
+    /// Lets the replicas of a type wait again after its process has ended.
     pub(super) fn replicas_down(
         &mut self,
         package: &PackageKey,

@@ -1,5 +1,5 @@
-//! Code packages: setup, start, crash, back-off. What follows from failures is in `failing.rs`, how
-//! processes are stopped in `stopping.rs`.
+//! Code packages: setup, start, crash, back-off. The consequences of failures are in `failing.rs`, the
+//! stopping of processes in `stopping.rs`.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Whether a code package has a setup entry point, and whether it runs to completion.
+    /// Returns whether a code package has a setup entry point, and whether it runs to completion.
     fn about(&self, process: &ProcessKey) -> Option<(bool, bool)> {
         let package = self.packages.get(&process.package)?;
         let about = package.about(package.code_index(&process.code_package)?);
@@ -268,7 +268,7 @@ impl Node {
     }
 }
 
-/// Whether a process ended as it should: by itself, or because hosting asked it to.
+/// Returns true if a process ended as expected: by itself with code 0, or because hosting stopped it.
 pub(super) fn is_success(exit_code: i32) -> bool {
     exit_code == 0 || exit_code == DEACTIVATED_EXIT_CODE
 }

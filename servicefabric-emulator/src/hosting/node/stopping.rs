@@ -1,13 +1,13 @@
-//! How the processes of a package are stopped.
+//! Stopping of the processes of a package.
 
 use super::Node;
 use super::state::CodeState;
 use crate::hosting::event::Event;
 use crate::hosting::key::PackageKey;
 
-/// What a process exits with that hosting stopped with Ctrl+C.
+/// The exit code of a process that hosting stopped with Ctrl+C.
 pub const DEACTIVATED_EXIT_CODE: i32 = 7147;
-/// What a process exits with that hosting killed because it did not stop in time.
+/// The exit code of a process that hosting killed because it did not stop in time.
 pub const ABORTED_EXIT_CODE: i32 = 7148;
 
 impl Node {

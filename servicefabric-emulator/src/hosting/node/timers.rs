@@ -1,4 +1,4 @@
-//! What is due, in the order in which it happens.
+//! The timers of a node, in the order in which they fire.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::hosting::key::{PackageKey, ProcessKey, ReplicaKey, TypeKey};
 use crate::hosting::moment::Moment;
 
-/// Who goes first when several timers are due at the same time.
+/// The precedence of timers that are due at the same time.
 ///
 /// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement exactly at
 /// the instant of the deactivation comes too late.
@@ -16,7 +16,7 @@ pub(super) enum Class {
     Process,
     /// Attempts to download or activate, and their ends.
     Attempt,
-    /// A waiting replica is asked for again.
+    /// A waiting replica is polled.
     Poll,
     /// A service type is disabled.
     Disable,
@@ -24,15 +24,15 @@ pub(super) enum Class {
     RegistrationTimeout,
     /// The failures of a process are forgotten.
     Reset,
-    /// Something unused is deactivated.
+    /// An unused package or application is deactivated.
     Deactivation,
-    /// Unused packages are looked for.
+    /// The scan for unused packages.
     Scan,
     /// A process ends by itself. That is an event from outside, which comes after all timers of its instant.
     Outside,
 }
 
-/// What a timer does.
+/// The event that a timer triggers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Timer {
     SetupEnds(ProcessKey),
@@ -72,8 +72,8 @@ impl Timer {
     }
 }
 
-/// A timer that was set. Its number is given once, so that whoever set it knows whether the one that fires is the one
-/// that it waits for.
+/// A timer that was set. Its number is unique, so that the owner can tell if the firing timer is its current
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimerId {
     due: Moment,
@@ -107,7 +107,7 @@ impl Timers {
         Some(id)
     }
 
-    /// Takes the timer out of its owner's hands and out of the queue. Says whether it had been set.
+    /// Cancels a timer and clears the owner's reference. Returns true if it was set.
     pub(super) fn cancel(&mut self, owned: &mut Option<TimerId>) -> bool {
         owned
             .take()

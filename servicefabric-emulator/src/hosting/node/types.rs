@@ -48,7 +48,7 @@ impl Node {
         self.emit(Event::TypeRegistrationTimedOut {
             service_type: key.clone(),
         });
-        // That a type is disabled is the graver news about the same property: it stands.
+        // The report that a type is disabled is more severe, and stays.
         if !disabled {
             let severity = self.config.registration_timeout_severity;
             let text = "The ServiceType was not registered within the configured timeout.";
@@ -89,7 +89,7 @@ impl Node {
         self.report_on(&key.package, property(key), HealthState::Ok, text);
     }
 
-    /// The process of a code package is gone: its types are not registered any more.
+    /// Unregisters the types of a code package whose process has ended.
     pub(super) fn unregister(&mut self, package: &PackageKey, code: usize) {
         for name in self.type_names(package, Some(code)) {
             let key = package.service_type(&name);
@@ -155,7 +155,8 @@ impl Node {
         });
     }
 
-    /// What the runtime does when it is asked for a replica: only now it counts the failures.
+    /// Counts the failures when a replica is requested, as the runtime does, and schedules the disabling of
+    /// the type if there are too many.
     pub(super) fn block_when_asked(&mut self, key: &TypeKey) {
         let Some(package) = self.packages.get(&key.package) else {
             return;
@@ -167,7 +168,7 @@ impl Node {
             Some(operation) if package.state == PackageState::Starting => {
                 (operation.failures, FailureSource::Operation)
             }
-            // What goes away is not to blame any more.
+            // A package that is being removed no longer counts as failing.
             _ if package.state != PackageState::Active => return,
             _ => {
                 let code = &package.codes[service_type.code];
@@ -194,7 +195,8 @@ impl Node {
         self.report_on(&key.package, property(key), HealthState::Error, DISABLED);
     }
 
-    /// What failed has succeeded, was given up, or is gone: no type of the package is blocked any more.
+    /// Lifts all blocks of a package's types, because the failing operation has succeeded, was abandoned, or
+    /// was removed.
     pub(super) fn clear_blocks(&mut self, package: &PackageKey) {
         for name in self.type_names(package, None) {
             let key = package.service_type(&name);
@@ -204,7 +206,7 @@ impl Node {
         }
     }
 
-    /// Enables a type that is disabled or scheduled for it, and says which it was.
+    /// Enables a type that is disabled or scheduled for that. Returns its former status.
     fn clear_block(&mut self, key: &TypeKey) -> Option<TypeStatus> {
         let service_type = self.type_mut(key)?;
         let was = service_type.status;

@@ -16,7 +16,7 @@ use testkit::certs::{CertificateAuthority, Identity};
 
 use self::script::Clients;
 
-/// How long a cluster is given to place and open everything in it, in its own time.
+/// The virtual time that a cluster gets to place and open everything.
 const SETTLED: Duration = Duration::from_secs(10 * 60);
 
 /// A cluster with everything that the clients look at.

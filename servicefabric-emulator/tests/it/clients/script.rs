@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use testkit::peers::{self, Peer};
 
-/// How long a script may take. The longest makes some 250 commands, one after the other.
+/// The time limit of a script. The longest one runs some 250 commands in sequence.
 const LIMIT: Duration = Duration::from_secs(400);
 
 /// The vendor's clients.

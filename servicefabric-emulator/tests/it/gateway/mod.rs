@@ -188,7 +188,7 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// Whether a text is a number with a sign, as 64-bit numbers are written.
+/// Checks that a text is a signed number, as 64-bit numbers are written.
 #[track_caller]
 fn expect_wide(value: &Value) {
     let text = text(value);

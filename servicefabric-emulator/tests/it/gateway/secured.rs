@@ -1,4 +1,4 @@
-//! Who may do what, over TLS and with tokens.
+//! Access over TLS and with tokens.
 
 use serde_json::json;
 use servicefabric_emulator::gateway::{AadMetadata, Role, TlsOptions};

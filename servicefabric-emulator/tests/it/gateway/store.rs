@@ -165,7 +165,8 @@ async fn ids() -> Vec<String> {
         .collect()
 }
 
-/// Who compares ids to see whether something has changed would otherwise take new instances for old ones.
+/// The ids of instances change with a restart. Clients that compare ids would otherwise take new instances
+/// for old ones.
 #[tokio::test]
 async fn instances_of_a_cluster_that_is_started_again_have_other_ids() {
     let (first, second) = (ids().await, ids().await);

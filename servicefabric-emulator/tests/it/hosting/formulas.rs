@@ -1,4 +1,4 @@
-//! How waits grow: the rows `A…` of the specification.
+//! The growth of waits: the rows `A…` of the specification.
 
 use servicefabric_emulator::hosting::{BackoffMode, Event, Logged, Span};
 

@@ -23,13 +23,13 @@ use servicefabric_emulator::hosting::{
 
 /// A row of a table.
 pub(crate) struct Row {
-    /// What the row is called in the specification.
+    /// The name of the row in the specification.
     pub(crate) id: &'static str,
     /// The script.
     pub(crate) given: &'static str,
     /// The words that count.
     pub(crate) watch: &'static str,
-    /// What happens.
+    /// The expected events.
     pub(crate) expect: &'static str,
 }
 
@@ -158,7 +158,7 @@ fn attempts(attempts: &mut Attempts, words: &[&str]) {
     }
 }
 
-/// What happened, in single words.
+/// Returns the events as single words.
 pub(crate) fn outcome(events: &[Logged]) -> Vec<(Moment, String)> {
     events
         .iter()

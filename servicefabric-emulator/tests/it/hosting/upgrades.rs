@@ -253,7 +253,7 @@ fn the_scan_does_not_end_an_upgrade() {
     );
 }
 
-/// What an upgrade puts off is caught up when it is over.
+/// A deactivation that an upgrade puts off happens when the upgrade is over.
 #[test]
 fn a_package_that_is_unused_after_its_upgrade_goes() {
     let words = |node: &mut Node| -> Vec<String> {

@@ -66,7 +66,7 @@ fn endpoint(
 
 type Change = fn(&mut ServiceResources);
 
-/// What Envoy 1.40 was seen to refuse, and what is found wrong with it here.
+/// Changes that Envoy 1.40 rejects, and the problem reported here.
 const REFUSED: &[(Change, &str)] = &[
     (
         |s| s.virtual_hosts[0].domains.push("A.EXAMPLE".to_owned()),
@@ -175,7 +175,7 @@ const REFUSED: &[(Change, &str)] = &[
     (|s| s.listeners[0].address = None, "listener in address"),
 ];
 
-/// What Envoy takes otherwise than it is meant, or cannot be asked about in a bootstrap.
+/// Changes that Envoy interprets in an unintended way, or that cannot be tested in a bootstrap.
 const REFUSED_HERE: &[(Change, &str)] = &[
     (
         |s| s.virtual_hosts[0].domains[0].clear(),
@@ -201,7 +201,7 @@ const REFUSED_HERE: &[(Change, &str)] = &[
     ),
 ];
 
-/// What Envoy 1.40 was seen to accept.
+/// Changes that Envoy 1.40 accepts.
 const ACCEPTED: &[Change] = &[
     |_| {},
     |s| {

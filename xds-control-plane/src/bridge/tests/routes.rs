@@ -1,4 +1,4 @@
-//! Which route takes a request: the same one for the model and for Envoy.
+//! Tests that the model and Envoy choose the same route for a request.
 
 use std::sync::LazyLock;
 

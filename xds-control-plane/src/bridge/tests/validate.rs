@@ -36,7 +36,7 @@ struct StaticResources {
     clusters: Vec<Cluster>,
 }
 
-/// Everything that has a form in Envoy.
+/// A configuration with everything that has an equivalent in Envoy.
 const EVERYTHING: &str = r#"{"Routes":{
     "any":{"ClusterId":"plain","Match":{"Path":"/{**rest}"}},
     "hosts":{"ClusterId":"plain","Match":{"Hosts":["a.test","*.a.test:81","[::1]","*:82","*","münchen.test"]}},

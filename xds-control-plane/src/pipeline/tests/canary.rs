@@ -79,7 +79,7 @@ async fn a_canary_that_loses_its_last_instance_loses_its_share_first() {
     assert_eq!(ports_of(&snapshots, "shop-new-http"), [81]);
 }
 
-/// A service that loses its last instance has nobody to send its share to.
+/// A service that loses its last instance has no one to take over its share.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_loses_its_last_instance_loses_it_at_once() {
     let consul = FakeConsul::new("sas");

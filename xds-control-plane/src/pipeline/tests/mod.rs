@@ -172,7 +172,8 @@ async fn a_tag_makes_a_host() {
     until(&mut snapshots, |snapshots| hosts(snapshots).is_empty()).await;
 }
 
-/// Only a successful answer that nobody is there moves requests to other datacenters; an outage of the own one moves nobody.
+/// Requests move to other datacenters only after a successful empty result; an outage of the own datacenter
+/// moves none.
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_the_own_datacenter_moves_nobody() {
     let consul = FakeConsul::new("sas");
@@ -264,7 +265,8 @@ async fn an_instance_that_flaps_does_not_flood() {
     }
 }
 
-/// Whatever a gateway could serve: here a configuration that somebody wrote, in place of a Service Fabric or Serf cluster.
+/// Serves the configuration of any provider of a gateway: here a written one, in place of a Service Fabric
+/// or Serf cluster.
 #[tokio::test]
 async fn configuration_of_the_family_is_served_too() {
     use discovery_core::StaticProvider;

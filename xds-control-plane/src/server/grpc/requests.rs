@@ -1,4 +1,4 @@
-//! What a client says: the messages of a request's body.
+//! The messages of a client: the body of a request.
 
 use std::marker::PhantomData;
 
@@ -12,11 +12,11 @@ use tonic::{Code, Status};
 use super::inbound::Inbound;
 use super::names;
 
-/// How long a request may be.
+/// The limits of a request's size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestLimits {
     pub(super) bytes: usize,
-    /// Of each kind.
+    /// Maximum number of names of each kind.
     pub(super) names: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Who is connected, what they have, and what they think of it.
+//! The connected nodes, their resources, and their acknowledgements.
 
 mod polls;
 mod record;
@@ -39,7 +39,7 @@ struct Open {
     peers: HashMap<IpAddr, Peer>,
 }
 
-/// What the streams of one address come to.
+/// The totals of one address's streams.
 #[derive(Debug, Default)]
 struct Peer {
     streams: usize,
@@ -113,7 +113,7 @@ impl Nodes {
         }
     }
 
-    /// How many streams are open.
+    /// Number of open streams.
     pub(crate) fn streams(&self) -> usize {
         self.shared.lock().streams.len()
     }

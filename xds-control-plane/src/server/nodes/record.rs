@@ -1,4 +1,4 @@
-//! What one stream writes down about itself.
+//! The record that one stream keeps about itself.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Record {
         read(&self.status).node.get_or_insert_with(node);
     }
 
-    /// Who the client is, for a line of the log.
+    /// The client's node id, for log lines.
     pub(crate) fn node_id(&self) -> String {
         let status = read(&self.status);
         let node = status.node.as_ref();

@@ -108,7 +108,8 @@ impl Channel {
         Ok(heard)
     }
 
-    /// What the request says about a response. With a first request it can only be one of an earlier stream.
+    /// Interprets the part of a request that answers a response. In a first request it can only refer to an
+    /// earlier stream.
     fn hear(&mut self, request: &Request, first: bool) -> Heard {
         if first || request.nonce.is_empty() {
             return Heard::Asked;
@@ -154,8 +155,8 @@ impl Channel {
         }
     }
 
-    /// What is due, as the response of that nonce, and the names of what is new or different in it. `keep` is what stays
-    /// although it is removed.
+    /// Returns the due response with that nonce, and the names of its new or changed resources. `keep`
+    /// contains removed resources that stay.
     pub(super) fn reply(
         &mut self,
         served: &Served,
@@ -212,7 +213,7 @@ impl Channel {
         (last.fate == Fate::Open && now < until).then_some(until)
     }
 
-    /// What is served to the client, and it has refused and so does not have.
+    /// Returns the served resources that the client has rejected and therefore lacks.
     pub(super) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
         match &self.machine {
             Machine::Full(full) => full.lacking(served),
@@ -221,7 +222,7 @@ impl Channel {
         }
     }
 
-    /// Whether the client uses all that is served, as far as it wants it.
+    /// Returns true if the client uses all served resources that it wants.
     pub(super) fn is_settled(&self, served: &Served) -> bool {
         self.complete == Some(served.version())
             && self
@@ -238,7 +239,7 @@ impl Channel {
         }
     }
 
-    /// The names that are subscribed to, but for the wildcard.
+    /// The subscribed names, except for the wildcard.
     pub(super) fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_> {
         match &self.machine {
             Machine::Full(full) => Box::new(full.names().iter()),
@@ -247,7 +248,7 @@ impl Channel {
         }
     }
 
-    /// How many names there are to keep account of.
+    /// Number of names with state.
     pub(super) fn name_count(&self) -> usize {
         match &self.machine {
             Machine::Full(full) => full.names().len(),
@@ -256,7 +257,7 @@ impl Channel {
         }
     }
 
-    /// How many names there are to keep account of with these.
+    /// Number of names with state if these are added.
     fn names_with(&self, more: &[Arc<str>]) -> usize {
         match &self.machine {
             Machine::Delta(delta) => delta.ledger().len_with(more),

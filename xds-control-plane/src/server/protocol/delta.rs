@@ -9,7 +9,7 @@ use crate::snapshot::Version;
 
 #[derive(Debug)]
 pub(super) struct Delta {
-    /// Whether the type has a wildcard at all.
+    /// True if the type has a wildcard.
     has_wildcard: bool,
     began: bool,
     ledger: Ledger,

@@ -51,7 +51,7 @@ impl Partial {
         self.doubted.extend(left_out.cloned());
     }
 
-    /// What has to be told. Of what is missing nothing can be said in this protocol.
+    /// Returns the resources to send. This protocol cannot report missing ones.
     pub(super) fn due(&mut self, served: &Served, scope: Scope) -> Option<Content> {
         let mut content = self.ledger.due(served, None, scope);
         if self.ledger.goes_unsaid(&content) {

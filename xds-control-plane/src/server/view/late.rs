@@ -19,7 +19,7 @@ pub(super) struct Late {
     coming: VecDeque<(Instant, Referring)>,
 }
 
-/// What refers to clusters.
+/// The resources that refer to clusters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Referring {
     pub(super) listeners: Arc<ResourceSet>,
@@ -69,12 +69,12 @@ impl Late {
         is_new
     }
 
-    /// When to call [`Late::expire`].
+    /// Returns the time at which to call [`Late::expire`].
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.coming.front().map(|(due, _)| *due)
     }
 
-    /// What is shown; nothing before the first state.
+    /// The current resources. `None` before the first state.
     pub(super) fn shown(&self) -> Option<&Referring> {
         self.shown.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What leads nowhere but to what a client has.
+//! Route configurations reduced to the clusters that a client has.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,10 +43,10 @@ impl Narrowed {
     }
 }
 
-/// Of more names than this it is not worth the time to find out.
+/// Maximum number of names for which the exact check is worth its time.
 const NAMES: usize = 64;
 
-/// Whether an encoded message may name any of these: a string in it that is one of them.
+/// Returns true if an encoded message may contain one of these names as a string.
 pub(crate) fn names_any(resource: &Resource, names: &BTreeSet<Arc<str>>) -> bool {
     let body = resource.body(Subscription::Aggregated);
     let is_named = |name: &Arc<str>| {

@@ -20,7 +20,7 @@ pub(super) struct Selection<'r> {
     pub(super) resources: &'r [Arc<Resource>],
 }
 
-/// What decides on the bytes of a resource.
+/// The facts that determine the bytes of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) resource_type: ResourceType,
@@ -29,7 +29,8 @@ pub(super) struct Kind {
 }
 
 impl Selection<'_> {
-    /// Whether its messages, without what is around them, have at least so many bytes. Looks at no more of them than it has to.
+    /// Returns true if its messages, without their framing, have at least `bytes` bytes. Reads only as many
+    /// of them as necessary.
     pub(super) fn has(&self, bytes: usize) -> bool {
         let subscription = self.kind.subscription;
         let mut lengths = self.resources.iter().scan(0, |sum, resource| {
@@ -103,8 +104,9 @@ struct Block {
     bytes: Arc<OnceLock<Bytes>>,
 }
 
-/// How many blocks are kept, and how many bytes of them; the one that was asked for last is, however long. There is one for each
-/// type and way to ask, and while clients are told of a change there are those of before.
+/// Maximum number of cached blocks, and of their bytes. The last requested block is always kept,
+/// independent of its length. There is one for each type and subscription, and while a change is sent also
+/// those from before.
 const MOST_BLOCKS: usize = 32;
 const MOST_BYTES: usize = 64 << 20;
 

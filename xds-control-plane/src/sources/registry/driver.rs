@@ -12,10 +12,10 @@ use super::{ParsedRegistry, Registry, RegistryError, Services};
 use crate::sources::reading::{LeftOut, Reading};
 use crate::translate::RegistryService;
 
-/// How long after news that are hard to believe it is asked again.
+/// The time after which a doubtful change is read again.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How long the second answer may take.
+/// The time limit of the second read.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
@@ -104,18 +104,18 @@ async fn believed(
     parsed
 }
 
-/// What is hard to believe of an answer.
+/// The reason to doubt a result.
 struct Doubt {
     why: &'static str,
     gone: BTreeSet<Arc<str>>,
     is_empty: bool,
-    /// How many services there were before.
+    /// Number of services before.
     before: usize,
 }
 
 impl Doubt {
-    /// Whether an answer says the same as an earlier one: nothing has come back, and what else is gone would be believed by
-    /// itself.
+    /// Returns true if a result confirms an earlier one: no service has come back, and the further losses
+    /// alone would be accepted.
     fn repeats(&self, earlier: &Self) -> bool {
         let more = self.gone.difference(&earlier.gone).count();
         earlier.gone.is_subset(&self.gone)

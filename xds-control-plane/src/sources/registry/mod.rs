@@ -63,13 +63,13 @@ pub trait Registry: Send {
     async fn again(&mut self) -> Result<ParsedRegistry, RegistryError>;
 }
 
-/// Why a registry cannot be read.
+/// The reason why a registry cannot be read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct RegistryError(Arc<str>);
 
 impl RegistryError {
-    /// An error that says what is wrong, and how it can be mended.
+    /// Creates an error with a description of the problem and its correction.
     pub fn new(message: impl Into<Arc<str>>) -> Self {
         Self(message.into())
     }

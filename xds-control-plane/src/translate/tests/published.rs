@@ -2,7 +2,7 @@ use super::world::World;
 use crate::assemble::{Owner, ServiceResources, oracle};
 use crate::translate::HealthCheckKind;
 
-/// Everything at once, and with names that are not nice.
+/// A combination of all features, with difficult names.
 fn world() -> World {
     let registry = "[
         {name: a, provides: [{name: http}, {name: rpc, proto: grpc}, {name: raw, proto: tcp}],

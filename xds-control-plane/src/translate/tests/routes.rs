@@ -370,7 +370,7 @@ fn services_that_the_registry_does_not_know_ask_by_tags() {
     }
 }
 
-/// A tag is set by whoever may register an instance, and is no way to what others are asked for.
+/// Any registered instance can set a tag, which must not take over the requests of other services.
 #[test]
 fn a_tag_takes_no_names_of_the_registry() {
     let name = format!("domain-soon-http.{SUFFIX}");
@@ -502,7 +502,7 @@ services:
     assert_eq!(listeners, ["inside", "mysql"]);
 }
 
-/// What is not touched is the same to the pointer, and what is made anew of the same, too.
+/// Unchanged services keep the same pointer, even if they were translated again with the same result.
 #[test]
 fn only_what_changed_is_translated_anew() {
     let world = World::new()

@@ -1,4 +1,4 @@
-//! What the tests run: two datacenters, services in them, a control plane, an Envoy.
+//! The fleet of the tests: two datacenters, services in them, a control plane, an Envoy.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ pub(crate) async fn instance(
     instance
 }
 
-/// Registers an instance, or registers it anew.
+/// Registers an instance, or replaces its registration.
 pub(crate) async fn register(
     agent: &ConsulAgent,
     service: &str,
@@ -134,7 +134,7 @@ impl ControlPlane {
         }
     }
 
-    /// Writes the registry anew.
+    /// Rewrites the registry.
     pub(crate) fn registry(&self, text: &str) {
         std::fs::write(&self.registry, text).unwrap();
     }
@@ -191,7 +191,7 @@ impl Envoy {
         envoy
     }
 
-    /// What the admin interface answers.
+    /// Returns the response of the admin interface.
     pub(crate) async fn admin(&self, path: &str) -> Option<String> {
         let mut connection = Connection::http1(self.admin).await.ok()?;
         let answer = connection.get(path).await.ok()?;
@@ -284,7 +284,7 @@ fn bootstrap(
     })
 }
 
-/// How long it took until something was so, asked again and again.
+/// Returns the time until a condition holds, checked repeatedly.
 pub(crate) async fn measured<F, R>(what: &str, since: Instant, is_so: F) -> Duration
 where
     F: Fn() -> R,

@@ -174,7 +174,7 @@ async fn services_come_and_go_without_a_503() {
     assert!(plane.snapshots().borrow().is_some());
 }
 
-/// A canary loses its share before its last endpoint: nobody is sent to where nobody is.
+/// A canary loses its share before its last endpoint, so that no request goes to a missing endpoint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_canary_goes_without_a_503() {
     let Some(envoy) = Envoy::find() else { return };

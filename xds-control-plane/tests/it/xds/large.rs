@@ -23,7 +23,7 @@ use crate::xds::support::Running;
 
 const RESOURCES: usize = 5_000;
 
-/// Thousands of resources of each type, which nobody looks into.
+/// Returns thousands of resources of each type with arbitrary content.
 fn snapshot() -> Snapshot {
     (ResourceType::MAKE_BEFORE_BREAK.into_iter()).fold(Snapshot::default(), |snapshot, of| {
         let resources = (0..RESOURCES).map(|n| {
@@ -145,7 +145,8 @@ async fn clients_that_take_little_at_a_time_get_everything() {
     }
 }
 
-/// What is gone is said by name, of thousands as well, and with state of the world by leaving it out.
+/// Removed resources are reported by name, even thousands of them, and with state of the world by leaving
+/// them out.
 #[tokio::test]
 async fn thousands_that_are_removed_are_told() {
     let published = snapshot();

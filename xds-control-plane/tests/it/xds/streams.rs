@@ -340,7 +340,7 @@ async fn a_slow_client_is_told_the_newest_state() {
     assert_eq!(newest.resources.len(), 51);
 }
 
-/// With state of the world each request names all that is wanted, whether that is news or not.
+/// Each request names the whole subscription in state of the world, changed or not.
 #[tokio::test]
 async fn names_that_were_said_before_ask_for_nothing_and_others_do() {
     let services = |a: u16, b: u16| {

@@ -13,7 +13,7 @@ use crate::emulator::path::Kind;
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::{State, Store};
 
-/// How many frontends a load balancer can have, of the limits of subscriptions:
+/// Returns the maximum number of frontends of a load balancer, from the limits of subscriptions:
 /// <https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>.
 fn maximum(body: &Value) -> usize {
     match body["sku"]["name"].as_str() {

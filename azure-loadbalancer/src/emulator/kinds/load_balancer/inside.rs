@@ -1,4 +1,4 @@
-//! What refers to what inside one load balancer.
+//! The references inside one load balancer.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{FRONTENDS, POOLS, PROBES, RULES, pools, ports, resolve};
 use crate::emulator::json::{Object, children, id_of, key, name, number_in, one_of};
 use crate::emulator::refusal::Refusal;
 
-/// What Azure fills in where a client says nothing.
+/// Fills in Azure's defaults of absent properties.
 pub(super) fn fill_defaults(properties: &mut Object) {
     let mut fill = |collection: &str, defaults: &[(&str, Value)]| {
         let items = properties.get_mut(collection).and_then(Value::as_array_mut);
@@ -140,7 +140,7 @@ fn check_rule(
     Ok(())
 }
 
-/// What is not there needs not be resolved.
+/// Checks that a reference can be resolved. An absent one is valid.
 fn check_reference(
     context: &Context<'_>,
     body: &Value,

@@ -99,7 +99,7 @@ fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Why a load balancer cannot be deleted.
+/// Checks that a load balancer can be deleted.
 pub(in crate::emulator) fn check_delete(
     references: &References,
     resource: &Resource,

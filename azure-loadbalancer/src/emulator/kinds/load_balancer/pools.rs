@@ -15,7 +15,7 @@ pub(in crate::emulator) const MIXED: &str = "BackendAddressPoolMixesAddressesAnd
 
 const ADDRESSES: &str = "loadBalancerBackendAddresses";
 
-/// Who is in a pool with a network interface.
+/// Returns the members of a pool that are network interfaces.
 fn interfaces<'c>(context: &'c Context<'_>, pool: &Value) -> &'c [String] {
     let id = format!("{}/{POOLS}/{}", context.id(), name(pool));
     context.references.to(&key(&id))
@@ -45,7 +45,7 @@ pub(super) fn show_members(pool: &mut Value, users: &[String]) {
     pool["properties"][ADDRESSES] = members.collect();
 }
 
-/// Whether a pool has addresses as members.
+/// Returns true if the members of a pool are addresses.
 pub(in crate::emulator) fn has_addresses(pool: &Value) -> bool {
     pool["properties"][ADDRESSES]
         .as_array()

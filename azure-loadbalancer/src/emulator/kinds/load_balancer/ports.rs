@@ -1,4 +1,5 @@
-//! Which rule has which ports of a frontend and, without a floating address, of a pool: no two may have the same.
+//! The uniqueness of ports: no two rules may have the same ports of a frontend or, without a floating
+//! address, of a pool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

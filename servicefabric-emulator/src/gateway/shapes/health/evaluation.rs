@@ -5,7 +5,7 @@ use super::identity::{Identity, KindOf};
 use super::{HealthStyle, judged};
 use crate::health::{ChildHealth, EntityKey, EntityKind, Evaluation};
 
-/// Why an entity below the one that is asked about is not Ok.
+/// A function that returns the evaluations of an unhealthy entity below the queried one.
 pub(crate) type Below<'a> = &'a dyn Fn(&EntityKey) -> Vec<Evaluation>;
 
 /// An evaluation in its envelope.
@@ -33,7 +33,8 @@ struct EvaluationInfo {
     unhealthy_evaluations: Option<Vec<Wrapper>>,
 }
 
-/// The most evaluations in one answer: a cluster where everything fails is not told in full.
+/// The maximum number of evaluations of a response. A cluster in which everything fails is not described in
+/// full.
 const MAX_EVALUATIONS: usize = 1_000;
 
 /// Writes evaluations with all that is below them, down to the events.
@@ -41,7 +42,7 @@ pub(super) struct Evaluations<'a> {
     below: Below<'a>,
     kind_of: KindOf<'a>,
     style: HealthStyle,
-    /// How many there may still be.
+    /// The number of evaluations that may still be added.
     left: usize,
 }
 

@@ -4,7 +4,7 @@ use crate::cluster::ServiceKind;
 use crate::gateway::wire::text;
 use crate::health::EntityKey;
 
-/// How an entity is named inside of an answer.
+/// The identity of an entity in a response.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Identity {
@@ -32,7 +32,7 @@ pub(super) struct Identity {
     replica_or_instance_id: Option<String>,
 }
 
-/// What kind of service a replica belongs to: only the cluster knows.
+/// A function that returns the service kind of a replica, which only the cluster knows.
 pub(crate) type KindOf<'a> = &'a dyn Fn(&EntityKey) -> Option<ServiceKind>;
 
 impl Identity {

@@ -100,14 +100,14 @@ impl Children {
     }
 }
 
-/// What the answer about an entity's health is to be like.
+/// The options of a health response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HealthStyle {
-    /// Whether a policy takes a warning for an error.
+    /// True if the policy counts warnings as errors.
     pub(crate) strict: bool,
-    /// Whether counts are wanted.
+    /// True if counts are requested.
     pub(crate) statistics: bool,
-    /// Which date the moment 0 is.
+    /// The date of moment 0.
     pub(crate) epoch: Epoch,
 }
 

@@ -1,4 +1,4 @@
-//! What must hold after every step, seen from inside. The numbers are those of the specification.
+//! Invariants that must hold after every step, seen from inside. The numbers are those of the specification.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) fn check(node: &Node) {
     );
 }
 
-/// The same, where the settings may say that nobody ever asks again.
+/// Checks the same under settings that may disable polling.
 pub(super) fn check_any(node: &Node) {
     usage(node);
     types(node);

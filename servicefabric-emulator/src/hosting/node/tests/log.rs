@@ -1,4 +1,4 @@
-//! What must hold for the log as a whole.
+//! Invariants of the log as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,7 +119,7 @@ impl Reader {
         }
     }
 
-    /// What the log says is what the node says.
+    /// Checks that the log agrees with the state of the node.
     pub(super) fn agrees(&self, node: &Node) {
         let standing: BTreeMap<String, HealthState> = node
             .health()

@@ -59,7 +59,8 @@ proptest! {
         look(&mut node);
         let scan = config.deactivation_scan_interval;
         let grace = config.deactivation_grace_interval.max(config.exclusive_mode_deactivation_grace_interval);
-        // What goes already may have been told before that it fails, or takes its time; and an upgrade is not stopped.
+        // A package that is being removed may have been scripted to fail, or to take time, and an upgrade is
+        // not stopped.
         let busy = node
             .packages
             .values()
@@ -86,7 +87,7 @@ proptest! {
         prop_assert_eq!(play(&config, &actions), play(&config, &actions));
     }
 
-    /// How time is cut into pieces makes no difference.
+    /// The split of time into steps makes no difference.
     #[test]
     fn time_may_pass_in_any_portions(config in config(), actions in actions()) {
         let in_pieces: Vec<Action> = actions

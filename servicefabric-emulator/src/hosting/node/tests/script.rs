@@ -11,7 +11,7 @@ use crate::hosting::{
     ReplicaKey, ReplicaKind, Span,
 };
 
-/// What a caller can do.
+/// An action of a caller.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Pass(u64),
@@ -247,7 +247,7 @@ pub(super) fn config() -> impl Strategy<Value = HostingConfig> {
         )
 }
 
-/// Does it. Instructions that make no sense now are refused, which is part of the game.
+/// Performs an action. Rejections of impossible instructions are expected.
 pub(super) fn perform(node: &mut Node, action: &Action, mut after_step: impl FnMut(&mut Node)) {
     let packages = packages();
     match action {

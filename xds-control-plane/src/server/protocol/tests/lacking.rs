@@ -6,7 +6,7 @@ use crate::server::fixtures::{clusters, endpoints, listeners, routing};
 
 const BOTH: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
 
-/// With a new service `d`, and a canary and a branch of `a` in the cluster `c`.
+/// Returns resources with a new service `d`, and with a canary and a branch of `a` in the cluster `c`.
 fn with_c(c: &str) -> [Part; 4] {
     [
         clusters(&["a=1", "b=1", c, "d=1"]),
@@ -111,7 +111,7 @@ fn an_envoy_that_begins_gets_the_same_as_others() {
     }
 }
 
-/// What it has of a stream before is not taken from it.
+/// Resources from an earlier stream are not removed from a reconnecting client.
 #[test]
 fn who_reconnects_with_what_it_has_keeps_its_routes() {
     let before = [
@@ -160,7 +160,7 @@ fn who_reconnects_with_what_it_has_keeps_its_routes() {
     }
 }
 
-/// Whatever a listener leads to by itself cannot be left out of it.
+/// A listener that refers to a rejected cluster directly cannot do without it.
 #[test]
 fn a_listener_that_names_what_was_refused_waits_with_its_like() {
     for protocol in BOTH {

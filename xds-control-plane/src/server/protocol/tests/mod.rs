@@ -233,7 +233,7 @@ pub(super) fn delta(changes: &[&str], initial: &[(&str, Option<Version>)]) -> Re
     }
 }
 
-/// As `cds a=1 b=1 -c`.
+/// Returns a short form: `cds a=1 b=1 -c`.
 fn show(reply: &Reply) -> String {
     let resources = reply.resources.iter().map(|resource| {
         let body = resource.body(Subscription::Aggregated);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::server::fixtures::{clusters, endpoints, listeners, routes};
 
-/// What clients refuse.
+/// The version that clients reject.
 const BAD: &str = "bad";
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -49,7 +49,7 @@ struct Client {
     wanted: BTreeMap<ResourceType, BTreeSet<Arc<str>>>,
     held: BTreeMap<ResourceType, (State, BTreeMap<Arc<str>, Version>)>,
     read: BTreeMap<ResourceType, u64>,
-    /// What the server cannot have a reason to send again.
+    /// The versions that the server has no reason to send again.
     told: BTreeMap<(ResourceType, Arc<str>), Version>,
     /// Let go of in a request about an overtaken response: the server cannot know, and may tell it once more.
     doubted: BTreeSet<(ResourceType, Arc<str>)>,
@@ -179,7 +179,7 @@ impl Client {
         }
     }
 
-    /// What is gone may come back as it was, and is news again.
+    /// Publishes a view. A removed resource may come back unchanged, and then counts as new.
     fn publish(&mut self, view: Arc<View>) {
         self.told.retain(|(of, name), _| {
             view.served(*of, self.subscription)
@@ -209,7 +209,7 @@ impl Client {
         Ok(())
     }
 
-    /// Of types that are not sent whole, nothing comes again without a cause.
+    /// Checks that resources of types that are not sent as a whole are not repeated without a cause.
     fn hold_to_news(&mut self, reply: &Reply) -> Result<(), TestCaseError> {
         let resource_type = reply.resource_type;
         let whole = self.protocol == Protocol::Sotw && resource_type.has_wildcard();

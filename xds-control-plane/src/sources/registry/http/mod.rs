@@ -21,7 +21,7 @@ use crate::sources::file::read_text;
 /// The largest document that is read.
 const MOST_BYTES: usize = 16 << 20;
 
-/// How long connecting and answering may take, beyond a wait that was asked for.
+/// The time limit for connecting and responding, in addition to a requested wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The least time between two requests, whatever the server does.
@@ -36,29 +36,30 @@ pub struct HttpRegistry {
     options: HttpRegistryOptions,
     transport: ReqwestTransport,
     etag: Option<HeaderValue>,
-    /// What was returned last, of servers without an `ETag`.
+    /// The last returned result, for servers without an `ETag`.
     seen: Option<ParsedRegistry>,
     asked_at: Option<Instant>,
 }
 
-/// How a registry is asked over HTTP.
+/// The options of a registry over HTTP.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpRegistryOptions {
     /// Its URL.
     pub url: url::Url,
-    /// How it is asked. Polled every 5 s.
+    /// The way to receive changes. Default: polling every 5 s.
     pub mode: RegistryMode,
-    /// A file with a token to send as `Authorization: Bearer`. It is read for each request, so it may change.
+    /// File with a token to send as `Authorization: Bearer`. It is read for each request, so it may change.
+    /// Default: none.
     pub token_file: Option<PathBuf>,
 }
 
-/// How a registry is asked for news.
+/// The way to receive changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistryMode {
-    /// Again and again, this long after the last answer.
+    /// Polls, with this wait after the last response.
     Poll(Duration),
-    /// With requests that wait this long for news.
+    /// Requests that wait this long for a change.
     Blocking(Duration),
 }
 
