@@ -274,7 +274,8 @@ impl DiscoveredService {
 
     /// Says that the source could not look at destinations whose ids begin so, while it knows the rest of the service's
     /// configuration. Those of them that served last, in this run or the one before ([`persist`](crate::RunnerOptions::persist)),
-    /// serve on in the clusters of the same id, with a warning that tells how old they are. For services that are told as
+    /// serve on in the clusters of the same id for [`unread_grace`](crate::RunnerOptions::unread_grace), with a warning that
+    /// tells how old they are; after that they serve no more, which is a warning, too. For services that are told as
     /// [`ServiceContent::Config`], and for last good rules.
     #[must_use]
     pub fn with_unread(mut self, beginning: impl Into<Arc<str>>) -> Self {

@@ -1,6 +1,7 @@
 //! One service on its own: from what the source says to a fragment of configuration that is known to be good.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
@@ -43,6 +44,8 @@ pub(super) struct Evaluator {
     pub(super) parser: Arc<dyn LabelsParser>,
     pub(super) filters: Vec<Arc<dyn ConfigFilter>>,
     pub(super) compile: CompileOptions,
+    /// How long destinations serve on that the source cannot look at.
+    pub(super) unread_grace: Duration,
 }
 
 impl Evaluator {

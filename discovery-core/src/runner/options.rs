@@ -44,6 +44,9 @@ pub struct RunnerOptions {
     pub max_services: usize,
     /// Whether a sudden disappearance of services must be confirmed. Unset: an answer is believed at once.
     pub confirm_removal: Option<ConfirmRemoval>,
+    /// How long destinations serve on that the source cannot look at, while it can look at others of their service; see
+    /// [`with_unread`](crate::DiscoveredService::with_unread). 30 min.
+    pub unread_grace: Duration,
     /// File that keeps the last good configuration, so that a restart while the source is away still serves. Unset:
     /// none.
     pub persist: Option<PathBuf>,
@@ -68,6 +71,7 @@ impl Default for RunnerOptions {
             keep_order: false,
             max_services: 100_000,
             confirm_removal: None,
+            unread_grace: Duration::from_secs(30 * 60),
             persist: None,
             seed: None,
         }
@@ -144,6 +148,7 @@ impl RunnerOptions {
             &mut self.backoff,
             &mut self.backoff_max,
             &mut self.retry_after_max,
+            &mut self.unread_grace,
         ] {
             *time = (*time).min(LONGEST);
         }
@@ -199,6 +204,8 @@ setters! {
     with_max_services max_services: usize;
     /// Sets [`confirm_removal`](Self::confirm_removal).
     with_confirm_removal confirm_removal: ConfirmRemoval;
+    /// Sets [`unread_grace`](Self::unread_grace).
+    with_unread_grace unread_grace: Duration;
     /// Sets [`persist`](Self::persist).
     with_persist persist: PathBuf;
     /// Sets [`seed`](Self::seed).

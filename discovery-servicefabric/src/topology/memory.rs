@@ -86,6 +86,8 @@ pub(crate) struct Failed {
     pub(crate) slow_in_a_row: u32,
     /// It was too slow, which the others must not pay for in every round: it is left alone until then.
     pub(crate) retry_at: Option<Instant>,
+    /// Of when what is known of it is, or when it failed first.
+    pub(crate) since: Instant,
 }
 
 impl Failed {
@@ -97,6 +99,7 @@ impl Failed {
             in_a_row: in_a_row.saturating_add(1),
             slow_in_a_row: 0,
             retry_at: None,
+            since: before.map_or_else(Instant::now, |failed| failed.since),
         }
     }
 }
@@ -131,18 +134,15 @@ pub(crate) struct Read {
     pub(crate) unsettled: Option<Unsettled>,
     /// The old answers that this is made of.
     pub(crate) stale: Option<StaleAnswer>,
-    /// Partitions of which nothing is known, by id, and why.
+    /// Partitions that could not be read, by id, and why.
     pub(crate) unread: BTreeMap<String, Failed>,
 }
 
 impl Read {
-    /// Whether the replicas of a partition were read.
-    pub(crate) fn knows(&self, partition_id: &str) -> bool {
-        let partitions = &self.description.partitions;
-        !self.unread.contains_key(partition_id)
-            && partitions
-                .iter()
-                .any(|of| of.information.id == partition_id)
+    /// Since when a partition has not been read that fails for the first time now: since the old answer that stood in
+    /// for it, if there was one.
+    pub(crate) fn last_read(&self) -> Option<Instant> {
+        self.stale.as_ref().map(|stale| stale.at)
     }
 }
 
@@ -162,10 +162,15 @@ impl KnownService {
         both.min_by_key(|stale| stale.at)
     }
 
+    /// The partitions that could not be read.
+    pub(crate) fn unread_parts(&self) -> impl Iterator<Item = &Failed> {
+        let read = self.read.iter();
+        read.flat_map(|read| read.unread.values())
+    }
+
     /// A warning for each partition that could not be read, which the rest of the service does not wait for.
     pub(crate) fn unread(&self) -> impl Iterator<Item = Problem> {
-        let unread = self.read.iter().flat_map(|read| read.unread.values());
-        unread.map(|failed| {
+        self.unread_parts().map(|failed| {
             let message = format!(
                 "{}; the other partitions are served",
                 failed.problem.message
