@@ -1,4 +1,4 @@
-//! The last good form of a service, and how old its parts are.
+//! The last known good form of a service, and the ages of its parts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::discovery::{DiscoveredService, Labels, ServiceContent};
 use crate::endpoints::add_unread;
 use crate::moment::Moment;
 
-/// The last good form of a service.
+/// The last known good form of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Good {
     pub(crate) fragment: Arc<ProxyConfig>,
     /// The labels that it was made of, if it was made of labels.
     pub(crate) labels: Option<Arc<Labels>>,
-    /// When the source last confirmed its rules: its routes and the settings of its clusters.
+    /// The time at which the source last confirmed the rules: routes and cluster settings.
     pub(crate) at: Moment,
-    /// When the source last confirmed its destinations, those aside that are `unread`.
+    /// The time at which the source last confirmed the destinations, except those in `unread`.
     pub(crate) read_at: Moment,
-    /// The beginnings of the ids of destinations that the source cannot look at, with when it last could.
+    /// The id prefixes of unreadable destinations, with the times at which they were last read.
     pub(crate) unread: BTreeMap<Arc<str>, Moment>,
 }
 
 impl Good {
-    /// What the source says now.
+    /// Returns the form that the source describes now.
     pub(super) fn now(
         service: &DiscoveredService,
         fragment: &Arc<ProxyConfig>,
@@ -42,33 +42,33 @@ impl Good {
         }
     }
 
-    /// The same rules with the destinations of now, of which the source cannot look at some.
+    /// Keeps the rules, and replaces the destinations by those of now, of which some are unreadable.
     pub(super) fn follow(&mut self, fragment: Arc<ProxyConfig>, unread: &[Arc<str>]) {
         self.unread = unread_since(unread, Some(self));
         self.fragment = fragment;
         self.read_at = Moment::now();
     }
 
-    /// When the source last confirmed all of its destinations.
+    /// Returns the time at which the source last confirmed all destinations.
     pub(crate) fn destinations_at(&self) -> Moment {
         let unread = self.unread.values().copied();
         let all = unread.chain([self.read_at]);
         all.max_by_key(Moment::age).unwrap_or(self.read_at)
     }
 
-    /// When the source last looked at the destinations whose ids begin so.
+    /// Returns the time at which the destinations with this id prefix were last read.
     fn seen_at(&self, beginning: &str) -> Moment {
         self.unread.get(beginning).copied().unwrap_or(self.read_at)
     }
 
-    /// Those of the beginnings whose destinations were seen within `grace`.
+    /// Returns the prefixes whose destinations were read within `grace`.
     pub(super) fn recent(&self, unread: &[Arc<str>], grace: Duration) -> Vec<Arc<str>> {
         let is_recent = |beginning: &&Arc<str>| self.seen_at(beginning).age() <= grace;
         unread.iter().filter(is_recent).cloned().collect()
     }
 
-    /// Adds what served last of the destinations that the source could not look at, as far as that is not too old, and
-    /// says so.
+    /// Adds the unreadable destinations that served last and are not too old, with a warning, and one about
+    /// those that are too old.
     pub(super) fn add_unread_to(&self, service: &mut DiscoveredService, grace: Duration) {
         if service.unread.is_empty() {
             return;
@@ -120,7 +120,7 @@ fn labels_of(service: &DiscoveredService, before: Option<&Good>) -> Option<Arc<L
     }
 }
 
-/// When the source last looked at each of these parts: those that it could not look at before are as old as they were.
+/// Returns the times at which these parts were last read. Parts that were unreadable before keep their times.
 fn unread_since(unread: &[Arc<str>], before: Option<&Good>) -> BTreeMap<Arc<str>, Moment> {
     let since = |beginning: &Arc<str>| {
         let seen = before.map(|before| before.seen_at(beginning));
@@ -129,7 +129,7 @@ fn unread_since(unread: &[Arc<str>], before: Option<&Good>) -> BTreeMap<Arc<str>
     unread.iter().map(since).collect()
 }
 
-/// A time so roughly that it does not change from round to round.
+/// Returns the age as a text so rough that it does not change from round to round.
 fn minutes(age: Duration) -> String {
     match age.as_secs() / 60 {
         0 => "less than a minute".to_owned(),

@@ -42,7 +42,7 @@ pub(super) struct Parts {
     pub(super) partitions: Vec<PartitionDescription>,
     pub(super) statuses: Vec<PartitionStatus>,
     pub(super) resolved: BTreeMap<String, Resolved>,
-    /// The old answers among them; an answer that the naming service did not give is one.
+    /// The oldest of the old responses among them, also if the naming service did not respond.
     pub(super) stale: Option<StaleAnswer>,
     /// Partitions that could not be read, by id, and why.
     pub(super) unread: BTreeMap<String, Failed>,
@@ -132,7 +132,7 @@ impl Topology {
         Ok(Some(parts))
     }
 
-    /// `None`: the partition has vanished.
+    /// Reads the replicas. Returns `None` if the partition has disappeared meanwhile.
     async fn read_replicas(
         &self,
         reading: Reading<'_>,
@@ -238,8 +238,9 @@ impl Topology {
         }
     }
 
-    /// What the naming service says. The gateway may answer from a cache, so an answer that would take away a replica is
-    /// challenged once: asked for with its version, the next one is newer or the same for certain.
+    /// Resolves a partition with the naming service. The gateway may answer from a cache, so a result that
+    /// would remove a replica is checked once: a second call with its version returns a newer one, or
+    /// certainly the same.
     async fn resolved(
         &self,
         service_id: &str,
@@ -260,8 +261,8 @@ impl Topology {
         Ok(Resolved::new(self.limited(call).await?))
     }
 
-    /// Whether the naming service gives the same addresses as when the service was read. If it gives no answer nothing
-    /// is known to have changed.
+    /// Returns true if the naming service gives the same addresses as when the service was read. A failed
+    /// call counts as unchanged.
     pub(super) async fn is_resolved_as_before(
         &self,
         service: &KnownService,
@@ -285,7 +286,7 @@ impl Topology {
     }
 }
 
-/// What the partitions of one service are read with.
+/// The context for reading the partitions of one service.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     round: &'a Round<'a>,
@@ -300,7 +301,7 @@ struct Reading<'a> {
     is_last: bool,
 }
 
-/// Why not even one of the partitions could be read, if that is so.
+/// Returns the reason why none of the partitions could be read, if that is so.
 fn nothing_read(read: &[Part]) -> Option<Problem> {
     let failed = read.iter().map(|part| part.unread.as_ref());
     let failed: Vec<_> = failed.collect::<Option<_>>()?;
