@@ -10,7 +10,7 @@ use crate::server::http1::date::write_date;
 
 /// Makes the fields of a response fit for HTTP/2, which has none that concern a connection (RFC 9113 section 8.2.2), and
 /// dates it.
-pub(super) fn settle(headers: &mut HeaderMap) {
+pub(crate) fn settle(headers: &mut HeaderMap) {
     const OF_CONNECTION: [HeaderName; 6] = [
         CONNECTION,
         TRANSFER_ENCODING,

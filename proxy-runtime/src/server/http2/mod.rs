@@ -54,7 +54,7 @@ use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::date;
+pub(crate) use self::fields::{date, settle};
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 #[cfg(feature = "testing")]
@@ -68,7 +68,7 @@ use super::http1::said_length;
 use crate::BoxError;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
-use crate::server::engine::forward_stream;
+use crate::server::engine::{Forwarded, Http2Downstream};
 
 /// Serves HTTP/2 until the connection ends.
 ///
@@ -140,7 +140,8 @@ where
     let served = Rc::clone(served);
     async move {
         if let (&Ok(classes), Some(engine)) = (&admission, &served.engine)
-            && forward_stream(&head, classes, &mut client, engine).await
+            && let Some(down) = Http2Downstream::new(&head, classes, &mut client)
+            && down.forward(engine).await != Forwarded::Typed
         {
             // The next response is made of it.
             spare::give_back(Kind::Request, head.headers, head.extensions);
@@ -154,14 +155,10 @@ where
                 false => Ending::Settled,
             };
         }
+        // First of all, since what the raw lane has left behind is about this request.
+        let service = served.service_for_request();
         // Boxed, so that requests on the raw lane have no room for it.
-        let ending = Box::pin(typed::serve(
-            head,
-            client,
-            admission.map(drop),
-            served.service.clone(),
-        ))
-        .await;
+        let ending = Box::pin(typed::serve(head, client, admission.map(drop), service)).await;
         drop(open);
         ending
     }
