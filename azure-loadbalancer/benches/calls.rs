@@ -1,9 +1,10 @@
 //! cargo bench --package azure-loadbalancer --bench calls
 //!
-//! How many calls it takes, for 1, 100 and 1,000 services: to make them, when nothing has changed, when all have, and to remove
-//! them. Two of five are internal, since a load balancer has 600 frontends at most. Beside it what the provider that Kubernetes had
-//! until 1.13 took for the external ones alone when nothing had changed, counted from its source: for each 7 reads, and one or two
-//! more for each node, which makes 7 + N to 7 + 2N.
+//! How many calls it takes, for 1, 100 and 1,000 services: to make them, when nothing has changed, when all
+//! have, and to remove them. Two of five are internal, since a load balancer has 600 frontends at most.
+//! Beside it what the provider that Kubernetes had until 1.13 took for the external ones alone when nothing
+//! had changed, counted from its source: for each 7 reads, and one or two more for each node, which makes 7 +
+//! N to 7 + 2N.
 
 use std::time::Instant;
 

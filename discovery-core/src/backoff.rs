@@ -37,7 +37,7 @@ impl Backoff {
         self.longest
     }
 
-    /// Returns the limit after so many failures in a row. The limit of no failure is that of the first.
+    /// Returns the limit after this many consecutive failures. Without a failure it is that of the first.
     pub fn limit(&self, failures: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
         self.first.saturating_mul(doubled).min(self.longest)

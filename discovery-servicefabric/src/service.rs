@@ -6,7 +6,7 @@ use discovery_core::Labels;
 
 use crate::model::{PartitionInformation, Replica, ServiceKind};
 
-/// Everything that is known of a service when it is turned into configuration.
+/// The complete description of a service, from which its configuration is made.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServiceDescription {
@@ -18,7 +18,7 @@ pub struct ServiceDescription {
     pub application_type: Arc<str>,
     /// Its type.
     pub service_type: Arc<str>,
-    /// Whether it keeps state.
+    /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
     /// Its labels, with parameters replaced and overrides applied.
     pub labels: Arc<Labels>,
@@ -30,7 +30,7 @@ pub struct ServiceDescription {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PartitionDescription {
-    /// Which part of the service it is.
+    /// The identity of the partition.
     pub information: PartitionInformation,
     /// Its replicas in every status, sorted by id.
     pub replicas: Vec<Replica>,

@@ -1,4 +1,4 @@
-//! Parts of resources that have paths of their own.
+//! Parts of resources with their own paths.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::references::References;
 use super::refusal::Refusal;
 use super::store::Resource;
 
-/// Answers a call for something inside a resource.
+/// Handles a call for a part of a resource.
 pub(super) fn answer(
     machine: &mut Machine,
     call: &Call<'_>,
@@ -71,7 +71,7 @@ fn no_such_part(parent: &Place, rest: &[&str]) -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
 }
 
-/// Writes one child: the whole resource with the child in it is judged.
+/// Writes one child. The whole resource with the child is validated.
 fn put_child(
     machine: &mut Machine,
     call: &Call<'_>,
@@ -136,7 +136,7 @@ fn delete_child(
     })
 }
 
-/// The body of a resource with one of its lists changed.
+/// Returns the body of a resource with one of its lists changed.
 fn edited(
     machine: &Machine,
     parent: &Place,

@@ -1,9 +1,12 @@
-//! From what everything becomes to writes in their order.
+//! The assembly of ordered writes from the planned states.
 //!
-//! - A public address must exist before a frontend refers to it, and is let go of before it can be deleted.
-//! - A security rule needs the address of a frontend, so it is added after the load balancer is written. It is removed before that,
-//!   so that nothing is open that leads nowhere and an address that is given back opens nothing for its next owner.
-//! - A machine can join a pool when the pool is there; a scale set must have left before the load balancer can go.
+//! - A public address must exist before a frontend refers to it, and must be released before it can be
+//!   deleted.
+//! - A security rule needs the address of a frontend, so it is added after the load balancer is written. It
+//!   is removed before that, so that no rule is open that leads nowhere, and a released address opens nothing
+//!   for its next owner.
+//! - A machine can join a pool only if the pool exists. A scale set must have left before the load balancer
+//!   can be deleted.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,7 +22,7 @@ use super::{Action, Edge, FieldChange, Operation};
 use crate::resources::{ArmId, LoadBalancer};
 use crate::service::ServiceKey;
 
-/// The order of kinds of writes, of which every edge goes from a lower to a higher.
+/// The order of writes by kind. Every edge goes from a lower to a higher rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     PublicIp,
@@ -32,16 +35,16 @@ enum Rank {
     DeletePublicIp,
 }
 
-/// A write, with what its edges are found by.
+/// A write, and the resources that determine its order.
 struct Step<'d> {
     rank: Rank,
     id: ArmId,
     action: Action,
-    /// Of a load balancer: the public addresses that it refers to now.
+    /// The public addresses that a load balancer refers to now.
     refers: HashSet<&'d ArmId>,
-    /// Of a load balancer: the public addresses that it will refer to.
+    /// The public addresses that a load balancer will refer to.
     will_refer: HashSet<&'d ArmId>,
-    /// The load balancers that must be written before, or of a scale set that leaves, after.
+    /// The load balancers that must be written before a member joins, or after a scale set leaves.
     joins: BTreeSet<ArmId>,
     leaves: bool,
 }
@@ -310,7 +313,7 @@ fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
     edges.into_iter().collect()
 }
 
-/// Why the first must have succeeded before the second is begun.
+/// Returns the reason why the first write must succeed before the second begins. `None` if it need not.
 fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
     use Rank::{
         Balancer, DeleteBalancer, DeletePublicIp, GrowingBalancer, Members, PublicIp,

@@ -1,4 +1,4 @@
-//! Which network interfaces and scale sets are members of which pools.
+//! The membership of network interfaces and scale sets in pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,20 +18,20 @@ use crate::resources::{
     VmInterfaceReference,
 };
 
-/// What becomes of network interfaces and scale sets.
+/// The changes of network interfaces and scale sets.
 #[derive(Debug, Default)]
 pub(super) struct Members<'a> {
-    /// Network interfaces that join pools, each with the pools.
+    /// The network interfaces that join pools.
     pub(super) interfaces: BTreeMap<ArmId, Change<'a, NetworkInterface>>,
-    /// Scale sets whose model joins or leaves pools.
+    /// The scale sets whose model joins or leaves pools.
     pub(super) scale_sets: BTreeMap<ArmId, Change<'a, ScaleSet>>,
-    /// Machines of scale sets that are not what the model says.
+    /// The machines of scale sets that differ from the model.
     pub(super) upgrades: BTreeMap<ArmId, BTreeSet<String>>,
-    /// Scale sets that must have left before a load balancer goes.
+    /// The scale sets that must leave before a load balancer is deleted.
     pub(super) leaving: BTreeSet<ArmId>,
 }
 
-/// A resource as it is and as it will be.
+/// The present and planned state of a resource.
 #[derive(Debug)]
 pub(super) struct Change<'a, T> {
     pub(super) current: &'a T,
@@ -144,7 +144,7 @@ impl<'a> Members<'a> {
         entry.pools.insert(pool.clone());
     }
 
-    /// Takes the interfaces out of a pool whose nodes have gone.
+    /// Removes the interfaces of departed nodes from a pool.
     fn let_go(&mut self, world: &World<'a>, gone: &BTreeSet<&ArmId>, pool: &ArmId) {
         for interface in &world.snapshot.network_interfaces {
             let Some(id) = interface.id.as_ref().filter(|id| gone.contains(id)) else {
@@ -205,7 +205,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A scale set must have left the pools of a load balancer before that can go.
+    /// Lets scale sets leave the pools of a load balancer before it is deleted.
     fn leave(&mut self, world: &World<'a>, balancer: &ArmId) {
         for set in &world.snapshot.scale_sets {
             let Some(id) = &set.id else { continue };
@@ -252,8 +252,8 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Adds a pool, unless it is there, or one of another load balancer of the same kind is: Azure allows a machine in one standard
-/// load balancer of each kind.
+/// Adds a pool, unless it is there, or one of another load balancer of the same kind is: Azure allows a
+/// machine in one standard load balancer of each kind.
 fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     let kind = |pool: &ArmId| naming::is_internal(pool.parent().as_ref().map_or("", ArmId::name));
     let ids = || pools.iter().filter_map(|reference| reference.id.as_ref());
@@ -267,13 +267,13 @@ fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     true
 }
 
-/// The interface of a machine that is a member of pools.
+/// Returns the primary network interface of a machine, which is the member of pools.
 fn first_interface(machine: &VirtualMachine) -> Option<&VmInterfaceReference> {
     let references = &machine.properties.network_profile.network_interfaces;
     first(references, |reference| reference.properties.primary)
 }
 
-/// The one of several that is marked as first, or the only one.
+/// Returns the one that is marked as primary, or the only one.
 fn first<T>(all: &[T], is_primary: impl Fn(&T) -> Option<bool>) -> Option<&T> {
     match all {
         [only] => Some(only),
@@ -318,7 +318,7 @@ fn scale_set_of<'a>(
     Some((set, of))
 }
 
-/// All pools that a machine of a scale set is a member of, if it says so.
+/// Returns all pools of a scale set's machine, if it lists them.
 fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>> {
     let profile = instance.properties.network_profile_configuration.as_ref()?;
     let interfaces = profile.network_interface_configurations.iter();
@@ -330,7 +330,7 @@ fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>>
     )
 }
 
-/// Whether a machine has not become what its scale set's model says of a pool.
+/// Returns true if a machine has not yet taken over a pool from its scale set's model.
 fn lacks(instance: &ScaleSetInstance, pool: &ArmId) -> bool {
     match pools_of(instance) {
         Some(mut pools) => !pools.any(|id| id == pool),
@@ -342,7 +342,7 @@ fn belongs_to(instance: &ScaleSetInstance, balancer: &ArmId) -> bool {
     pools_of(instance).is_some_and(|mut pools| pools.any(|id| id.is_within(balancer)))
 }
 
-/// Takes all pools of a load balancer out of a model.
+/// Removes all pools of a load balancer from a model.
 fn remove(profile: &mut NetworkProfile, balancer: &ArmId) -> BTreeSet<ArmId> {
     let mut left = BTreeSet::new();
     for interface in &mut profile.network_interface_configurations {

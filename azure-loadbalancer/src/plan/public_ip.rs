@@ -1,4 +1,4 @@
-//! Which public addresses come, change and go.
+//! Creation, change and deletion of public addresses.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -17,7 +17,7 @@ use crate::resources::{
 };
 use crate::service::ServiceKey;
 
-/// A public address that is written.
+/// A planned write of a public address.
 #[derive(Debug)]
 pub(super) struct PublicIpDraft<'a> {
     pub(super) current: Option<&'a PublicIpAddress>,
@@ -25,18 +25,18 @@ pub(super) struct PublicIpDraft<'a> {
     pub(super) services: BTreeSet<ServiceKey>,
 }
 
-/// A public address that goes.
+/// A planned deletion of a public address.
 #[derive(Debug)]
 pub(super) struct PublicIpDeletion {
     pub(super) id: ArmId,
     pub(super) if_match: Option<String>,
     pub(super) services: BTreeSet<ServiceKey>,
-    /// The address, and the label in the DNS.
+    /// The address, and its DNS label.
     pub(super) address: Option<String>,
     pub(super) label: Option<String>,
 }
 
-/// What becomes of public addresses.
+/// The changes of public addresses.
 #[derive(Debug, Default)]
 pub(super) struct PublicIps<'a> {
     pub(super) puts: Vec<PublicIpDraft<'a>>,
@@ -46,7 +46,7 @@ pub(super) struct PublicIps<'a> {
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The services that want each public address, in the order of their keys with the one first whose frontend it is.
+/// The services that want each public address, ordered by key, with the owner of the frontend first.
 type Users = BTreeMap<ArmId, Vec<SubjectIndex>>;
 
 fn users(placement: &Placement) -> Users {
@@ -66,7 +66,7 @@ fn users(placement: &Placement) -> Users {
     users
 }
 
-/// Services that want another label in the DNS than the one who has the public address.
+/// Returns the services whose DNS label differs from that of the public address's owner.
 pub(super) fn label_conflicts(
     world: &World<'_>,
     placement: &Placement,
@@ -125,7 +125,8 @@ pub(super) fn label_conflicts(
     failures
 }
 
-/// `pending` are the services whose security rules lead to their old address still.
+/// Plans the public addresses. `pending` are the services whose security rules still lead to their old
+/// address.
 pub(super) fn build<'a>(
     world: &World<'a>,
     placement: &Placement,
@@ -199,11 +200,11 @@ pub(super) fn build<'a>(
     all
 }
 
-/// What keeps a public address that nobody wants any more.
+/// The uses that keep a public address which is no longer wanted.
 struct Uses<'d> {
-    /// Those that frontends will refer to.
+    /// The addresses that frontends will refer to.
     referenced: HashSet<&'d ArmId>,
-    /// The services whose security rules lead to their old address still.
+    /// The services whose security rules still lead to their old address.
     pending: Option<&'d BTreeSet<ServiceKey>>,
 }
 
@@ -264,7 +265,7 @@ fn one<'a>(
                 Standing::Held => true,
             },
             None => {
-                // Without the cluster's name on it, it may be that of another cluster.
+                // Without the cluster's name in its tags, it may belong to another cluster.
                 let known = owners.cluster.is_some();
                 if known {
                     all.orphans.push(Orphan {
@@ -309,7 +310,7 @@ fn one<'a>(
     }
 }
 
-/// Brings the label in the DNS to what the services ask for: absent leaves it alone, empty takes it away.
+/// Sets the requested DNS label: absent leaves it alone, empty removes it.
 fn label<'w>(
     world: &World<'_>,
     resource: &mut PublicIpAddress,
@@ -334,7 +335,8 @@ fn label<'w>(
     set_label(world, resource, holder, label);
 }
 
-/// Whether another public address of the service has the label still. Azure gives it to one at a time.
+/// Returns true if another public address of the service still has the label, which Azure gives to one at a
+/// time.
 fn is_label_elsewhere(world: &World<'_>, id: &ArmId, holder: &ServiceKey, label: &str) -> bool {
     world.snapshot.public_ips.iter().any(|other| {
         let settings = other.properties.dns_settings.as_ref();
@@ -402,7 +404,7 @@ fn delete<'a>(
     if let Some(why) = handed_out(world, current, &released) {
         return keep(world, id, current, released, &why, all);
     }
-    // Its next owner must not get what security rules let in for this one. The provider of 2018 did not look.
+    // The next owner of the address must not inherit open security rules. The provider of 2018 did not check.
     let config = world.config;
     let is_literal = config.edition == Edition::Note && config.flip_order == FlipOrder::BreakFirst;
     let pending = uses.pending.filter(|_| !is_literal).into_iter().flatten();
@@ -431,7 +433,7 @@ fn delete<'a>(
         });
         return;
     }
-    // A frontend that lets go of it in the same plan gives it another etag.
+    // A frontend that releases it in the same plan changes its etag.
     let is_free = world.referrer(id).is_none();
     all.deletes.push(PublicIpDeletion {
         id: id.clone(),
@@ -447,8 +449,8 @@ fn label_of(address: &PublicIpAddress) -> Option<String> {
     settings.domain_name_label.clone()
 }
 
-/// Why a public address that services have left is kept: others may know it. Nothing if nobody does, or if that does not matter:
-/// who deletes a service, or removes orphans, has said that its address goes.
+/// Returns the reason why a public address that services have left is kept: it may be known outside. `None`
+/// if it is not, or if that does not matter: deleting a service, or removing orphans, includes the address.
 fn handed_out(
     world: &World<'_>,
     current: &PublicIpAddress,
@@ -495,8 +497,8 @@ fn handed_out(
     ))
 }
 
-/// Keeps a public address that nobody uses any more, and says how it is deleted. A label that its service asks for elsewhere goes
-/// there.
+/// Keeps an unused public address, with a warning that explains how to delete it. Its DNS label moves if its
+/// service requests it elsewhere.
 fn keep<'a>(
     world: &World<'a>,
     id: &ArmId,
@@ -537,7 +539,7 @@ fn keep<'a>(
     });
 }
 
-/// The public addresses that frontends will refer to.
+/// Returns the public addresses that frontends will refer to.
 fn referenced<'d>(world: &'d World<'_>, drafts: &'d Drafts<'_>) -> HashSet<&'d ArmId> {
     let drafted: HashSet<_> = drafts.drafts.iter().map(|draft| &draft.id).collect();
     let others = world

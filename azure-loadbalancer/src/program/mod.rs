@@ -1,4 +1,4 @@
-//! The command line around the library.
+//! The command line of the load balancer program.
 
 mod apply;
 mod changes;
@@ -25,21 +25,21 @@ use program_kit::{Failure, Logging, print};
 
 use self::cli::{Cli, Command};
 
-/// What a command found.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// All is well.
+    /// The command succeeded.
     Good,
-    /// What was checked is bad, and has been shown.
+    /// The check failed, and its result has been shown.
     Bad,
-    /// There is something to write, and somebody asked to be told by the exit code.
+    /// Writes are pending, and the caller wants an exit code for that.
     Pending,
 }
 
 /// The exit code of [`Found::Pending`]; 2 is wrong usage.
 const PENDING: u8 = 3;
 
-/// Runs what the command line asks for; wrong usage ends with 2 before that.
+/// Runs the command of the command line. Wrong usage exits with 2 before that.
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
     let logging = Logging::new("warn", "info,azure_loadbalancer=debug");

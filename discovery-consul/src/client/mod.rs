@@ -14,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! # What a call does
+//! # Handling of a call
 //!
 //! * **Once.** A call is made once. Its error says [whether to ask again](ConsulError::retry); a [`Follower`] does.
 //! * **Connections.** All clones of a client share a [budget](ConsulOptions::max_connections), since agents cut off who
@@ -71,9 +71,10 @@ pub use self::token::{InvalidToken, Token};
 pub use discovery_http::ReqwestTransport;
 pub use discovery_http::{Transport, TransportError, TransportErrorKind};
 
-/// Asks a Consul agent over its HTTP API. Cheap to clone; clones share connections, their limit and the token.
+/// A client of a Consul agent's HTTP API. Cheap to clone; clones share connections, their limit and the
+/// token.
 ///
-/// See the [module](self) for what a call does.
+/// See the [module](self) for the handling of a call.
 #[derive(Clone)]
 pub struct ConsulClient {
     shared: Arc<Shared>,
@@ -88,11 +89,11 @@ struct Shared {
 }
 
 impl ConsulClient {
-    /// A client with these options. No call is made.
+    /// Creates a client with these options. No call is made.
     ///
     /// # Errors
     ///
-    /// As [`ClientBuilder::build`].
+    /// Those of [`ClientBuilder::build`].
     pub fn new(options: ConsulOptions) -> Result<Self, BuildError> {
         Self::builder(options).build()
     }
@@ -102,8 +103,8 @@ impl ConsulClient {
         ClientBuilder::new(options)
     }
 
-    /// Waits until the file with the token is not the one any more that had been read last when this was called. Called
-    /// before a question, it tells when to ask again after a refusal. Never returns without a
+    /// Waits until the file with the token has changed since it was last read before this call. Called
+    /// before a query, it shows when to retry after a rejection. Never returns without a
     /// [file](ConsulOptions::token_file).
     ///
     /// # Cancel safety
@@ -113,7 +114,7 @@ impl ConsulClient {
         self.shared.tokens.changed()
     }
 
-    /// Where the agent is, as a URL.
+    /// The agent's address, as a URL.
     pub fn address(&self) -> &str {
         &self.shared.base
     }

@@ -1,4 +1,4 @@
-//! What can be told to the agent.
+//! The writing calls of the agent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ struct Updated {
 }
 
 impl FakeConsul {
-    /// Does what the agent is told.
+    /// Executes a writing call.
     pub(super) fn write(&self, request: &SeenRequest, body: &Bytes) -> Reply {
         let own = &self.shared.own;
         let node = format!("{own}-1");

@@ -146,7 +146,7 @@ fn left_out(code: &str) -> (Vec<String>, Vec<String>) {
     (vec![], vec![code.to_owned()])
 }
 
-/// Nobody gets in whom Traefik would keep out.
+/// A request that Traefik would reject is not let through.
 #[test]
 fn a_router_whose_protection_cannot_be_done_is_left_out() {
     const NAME: &str = "traefik.http.routers.r.middlewares";
@@ -321,7 +321,7 @@ fn weights_and_mistakes_of_servers_are_those_of_the_instance() {
     }
 }
 
-/// The default rule is one of Traefik's configuration.
+/// The default rule is part of Traefik's configuration.
 #[test]
 fn a_service_without_routers_is_named() {
     assert_eq!(served(&[]), left_out("traefik_default_rule"));

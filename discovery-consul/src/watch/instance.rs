@@ -1,4 +1,4 @@
-//! Instances as they are kept.
+//! Instances in the form in which they are kept.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ pub struct ServiceInstance {
     pub node: String,
     /// Its id, unique on its node.
     pub id: String,
-    /// Where it is: its own address, or that of its node. May be a host name, or empty.
+    /// The address: its own, or that of its node. May be a host name, or empty.
     pub address: String,
     /// Its port; 0: none.
     pub port: u16,
-    /// Where it is for other datacenters, if somebody said so.
+    /// The address for other datacenters, if one is set.
     pub wan: Option<TaggedAddress>,
     /// Free text.
     pub tags: Vec<String>,
@@ -54,7 +54,7 @@ impl ServiceInstance {
     }
 }
 
-/// The instances of an answer, in an order that does not depend on the server's.
+/// Returns the instances of a response, in an order that does not depend on the server's.
 pub(super) fn instances_of(entries: Vec<HealthEntry>) -> Vec<ServiceInstance> {
     let mut instances: Vec<_> = entries.into_iter().map(ServiceInstance::of).collect();
     instances.sort_by(|a, b| (&a.node, &a.id).cmp(&(&b.node, &b.id)));

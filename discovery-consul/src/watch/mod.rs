@@ -1,8 +1,9 @@
-//! What the datacenters of a Consul know, followed with a constant number of connections: [`ConsulWatch`].
+//! The catalogs of a Consul's datacenters, followed with a constant number of connections: [`ConsulWatch`].
 //!
-//! A blocking query for each service would be exact, and would need a connection for each of them, while agents cut off
-//! whoever has more than 200. So each datacenter is followed with two blocking queries, one for the list of services and
-//! one for all checks, and the services that these touch are read, a few at a time:
+//! A blocking query for each service would be exact, but would need a connection for each of them, while
+//! agents reject clients with more than 200. So each datacenter is followed with two blocking queries, one
+//! for the list of services and one for all checks, and the services that these touch are read, a few at a
+//! time:
 //!
 //! | news | read |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The content of the file: a line that says what follows, with its length and checksum, and then JSON.
+//! The content of the file: a line with the version, length and checksum of the rest, followed by JSON.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::discovery::Labels;
 use crate::moment::Moment;
 use crate::runner::{Good, KeptService};
 
-/// What the first line begins with. The number is the version of the format.
+/// The beginning of the first line. The number is the version of the format.
 const MAGIC: &str = "discovery-last-good 1";
 
 /// The longest first line: magic, length and checksum, with room to spare.
 const MAX_LINE: usize = 160;
 
-/// What is wrong with a file.
+/// The error of a file's content.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FormatError {
     #[error("not a file of this version: it does not begin with `{MAGIC}`")]
@@ -91,7 +91,7 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
     bytes
 }
 
-/// The services in the file's bytes, as old as they are by the wall clock.
+/// Decodes the services in the file's bytes. Their ages are computed by the wall clock.
 pub(crate) fn decode(
     source: &str,
     bytes: &[u8],
@@ -124,7 +124,7 @@ pub(crate) fn decode(
     Ok(read.services.into_iter().map(kept).collect())
 }
 
-/// What follows the first line, if it is what the line says.
+/// Returns the content behind the first line, if it has the stated length and checksum.
 fn verified(bytes: &[u8]) -> Result<&[u8], FormatError> {
     let head = &bytes[..bytes.len().min(MAX_LINE)];
     let end = head

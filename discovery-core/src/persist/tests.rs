@@ -164,7 +164,7 @@ fn the_newest_file_is_read_and_nothing_else_is_left() {
     assert_eq!(files, ["last-good", "last-good.previous"]);
 }
 
-/// Whoever can put a file there could say where requests go.
+/// A file that another account may have written is not read, since it decides where requests go.
 #[cfg(unix)]
 #[test]
 fn a_file_that_another_account_may_have_put_there_is_not_read() {
@@ -213,7 +213,7 @@ async fn a_disk_that_refuses_is_asked_again_a_minute_later() {
     assert!(store.is_due(true, Instant::now()));
 }
 
-/// What is confirmed again and again must not look old after a restart.
+/// A configuration that is confirmed again and again must not look old after a restart.
 #[tokio::test(start_paused = true)]
 async fn what_does_not_change_is_written_every_hour() {
     let mut store = Store::new(PathBuf::from("last-good"));

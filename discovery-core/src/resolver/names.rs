@@ -1,4 +1,4 @@
-//! What host names last stood for, for as long as a cluster has them.
+//! The last known addresses of host names, kept while a cluster uses them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proxy_model::ClusterId;
 
-/// What host names last stood for. Holds the names of the configuration, and no others.
+/// The last known addresses of host names. Holds only the names of the configuration.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: HashMap<Arc<str>, Name>,
@@ -18,9 +18,9 @@ pub(super) struct Names {
 struct Name {
     /// Empty if it could never be looked up.
     addresses: Vec<IpAddr>,
-    /// Whether the last look-up did not end in time.
+    /// True if the last look-up timed out.
     slow: bool,
-    /// How many clusters have it.
+    /// Number of clusters that use the name.
     clusters: usize,
 }
 
@@ -51,7 +51,7 @@ impl Names {
         }
     }
 
-    /// Notes what a name stands for.
+    /// Records the addresses of a name.
     pub(super) fn found(&mut self, name: &str, addresses: &[IpAddr]) {
         if let Some(known) = self.names.get_mut(name) {
             known.addresses = addresses.to_vec();

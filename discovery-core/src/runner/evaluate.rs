@@ -1,4 +1,5 @@
-//! One service on its own: from what the source says to a fragment of configuration that is known to be good.
+//! The evaluation of a single service: from the source's data to a fragment of configuration that is known
+//! to be good.
 
 use std::sync::Arc;
 
@@ -10,19 +11,19 @@ use crate::discovery::{DiscoveredService, ServiceContent};
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::labels::LabelsParser;
 
-/// What a service was found to be.
+/// The evaluation of a service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Evaluation {
-    /// Its configuration; `None`: it does not ask to be served. Means nothing if there are errors.
+    /// Its configuration. `None` if it did not opt in to be served. Without meaning if there are errors.
     pub(super) fragment: Option<Arc<ProxyConfig>>,
-    /// What is wrong with it.
+    /// Its problems.
     pub(super) problems: Problems,
-    /// Its last good rules with its current destinations, in case the fragment cannot be used.
+    /// Its last known good rules with its current destinations, in case the fragment is unusable.
     pub(super) fallback: Option<Arc<ProxyConfig>>,
 }
 
 impl Evaluation {
-    /// Whether the service can serve in this form.
+    /// Returns true if the service can serve in this form.
     pub(super) fn is_good(&self) -> bool {
         !self.problems.has_errors()
     }

@@ -1,5 +1,5 @@
-//! The engine that drives a [`Discoverer`]: it asks, again and again, judges what it hears service by service, keeps
-//! what was good and publishes what changed.
+//! The engine that drives a [`Discoverer`]: it polls repeatedly, evaluates the services one by one, keeps
+//! the last known good forms and publishes changes.
 
 mod evaluate;
 mod fallback;
@@ -79,7 +79,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner with default options that understands [`KeyValueLabels`].
+    /// Creates a runner with default options that reads [`KeyValueLabels`].
     pub fn new(discoverer: impl Discoverer + 'static) -> Self {
         Self {
             discoverer: Arc::new(discoverer),
@@ -123,7 +123,7 @@ impl Runner {
         self
     }
 
-    /// Sets whether the proxy is not ready before this source has answered. Unset: it is not.
+    /// Sets whether the proxy is not ready before this source was polled successfully. Default: true.
     pub fn required(mut self, required: bool) -> Self {
         self.required = required;
         self
@@ -148,8 +148,8 @@ impl Runner {
         provider
     }
 
-    /// The provider and the future that does its work, for those who want to own the task. The future never ends by
-    /// itself but at the shutdown of its runtime; while it is not polled nothing happens.
+    /// Returns the provider and the future that does its work, for programs that own the task. The future
+    /// ends only at the shutdown of its runtime; while it is not polled nothing happens.
     pub fn into_parts(self) -> (DiscoveryProvider, Driver) {
         let required = self.required;
         let strictness = self.strictness;
@@ -169,8 +169,8 @@ impl Runner {
         (provider, Driver(Box::pin(drive(worker, triggers, hints))))
     }
 
-    /// Asks the source once, without telling it what became of its services and without touching the disk: to see
-    /// what a source would say.
+    /// Polls the source once, without reporting the results to it and without using the disk, to inspect a
+    /// source.
     ///
     /// # Cancel safety
     ///
@@ -221,13 +221,13 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// What [`Runner::run_once`] found.
+/// The result of [`Runner::run_once`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Once {
     /// The configuration, the problems, and the error if there was one.
     pub state: Arc<ProviderState>,
-    /// What became of each service; `None`: the source did not answer.
+    /// The result of each service. `None` if the source could not be polled.
     pub report: Option<Arc<RoundReport>>,
 }
 
@@ -235,8 +235,8 @@ pub struct Once {
 ///
 /// # Cancel safety
 ///
-/// When it is dropped, calls to the source that are under way are dropped with it, and the provider's state becomes
-/// [`Stopped`](crate::SourceState::Stopped): what it last said goes on serving.
+/// Dropping it drops the calls to the source that are in flight, and sets the provider's state to
+/// [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
 #[must_use = "nothing is discovered unless the driver is polled"]
 pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
 
@@ -273,7 +273,7 @@ impl DiscoveryProvider {
         Arc::clone(&self.state.borrow())
     }
 
-    /// What became of each service in the last round that had an answer.
+    /// The result of each service in the last successful round.
     pub fn reports(&self) -> watch::Receiver<Option<Arc<RoundReport>>> {
         self.reports.clone()
     }

@@ -22,8 +22,9 @@ impl Entry<'_> {
     }
 }
 
-/// Puts entries in the order of their addresses, and of their nodes' names where those are equal, as they are in
-/// `entries`. Returns those whose address another one has already, each with the node that has it.
+/// Sorts entries by address, and by their order in `entries` where addresses are equal, which is that of
+/// the nodes' names. Returns the members whose address another entry has already, each with the node that
+/// has it.
 pub(super) fn without_same_address<'m>(
     entries: Vec<Entry<'m>>,
     said: &mut Said,

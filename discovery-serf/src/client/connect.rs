@@ -12,16 +12,17 @@ use crate::wire::messages::Request;
 const VERSION: i32 = 1;
 
 impl SerfClient {
-    /// Connects to an agent and introduces itself.
+    /// Connects to an agent and does the handshake.
     ///
-    /// An agent that wants a key lets everybody in that far: without one, it is the first request that is
-    /// [`Denied`](ClientErrorKind::Denied).
+    /// An agent that requires a key accepts a connection without one: only the first request is
+    /// [`Denied`](ClientErrorKind::Denied) then.
     ///
     /// # Errors
     ///
-    /// [`Unreachable`](ClientErrorKind::Unreachable), [`TimedOut`](ClientErrorKind::TimedOut) for each step,
-    /// [`Denied`](ClientErrorKind::Denied), [`Version`](ClientErrorKind::Version), and what comes of somebody else who listens there:
-    /// [`Protocol`](ClientErrorKind::Protocol) or [`Closed`](ClientErrorKind::Closed).
+    /// [`Unreachable`](ClientErrorKind::Unreachable), [`TimedOut`](ClientErrorKind::TimedOut) for each
+    /// step, [`Denied`](ClientErrorKind::Denied), [`Version`](ClientErrorKind::Version), and for another
+    /// server at that address [`Protocol`](ClientErrorKind::Protocol) or
+    /// [`Closed`](ClientErrorKind::Closed).
     ///
     /// # Panics
     ///
@@ -52,12 +53,12 @@ impl SerfClient {
         Self::connect_over(stream, options).await
     }
 
-    /// Introduces itself to the agent at the other end of any transport: a Unix socket, a tunnel, a pipe in a test. The address in
-    /// the options is only for messages then.
+    /// Does the handshake with the agent at the other end of any transport: a Unix socket, a tunnel, a pipe
+    /// in a test. The address in the options is then used only in messages.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), but [`Unreachable`](ClientErrorKind::Unreachable).
+    /// Those of [`connect`](Self::connect), except [`Unreachable`](ClientErrorKind::Unreachable).
     ///
     /// # Panics
     ///

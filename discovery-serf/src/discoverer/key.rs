@@ -3,7 +3,7 @@
 use crate::client::AuthKey;
 use crate::options::{KeyFileError, SerfOptions, read_key};
 
-/// The key as it is now.
+/// Returns the current key.
 pub(super) async fn current(options: &SerfOptions) -> Result<Option<AuthKey>, KeyFileError> {
     let Some(path) = options.auth_key_file.clone() else {
         return Ok(options.auth_key.clone());

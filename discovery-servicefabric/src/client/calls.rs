@@ -26,12 +26,12 @@ struct Version {
 }
 
 impl Client {
-    /// The version of the cluster's runtime, such as `9.1.1833.9590`: a cheap way to see whether an endpoint is a gateway that
-    /// answers.
+    /// Returns the version of the cluster's runtime, such as `9.1.1833.9590`: a cheap check that an
+    /// endpoint is a working gateway.
     ///
     /// # Errors
     ///
-    /// As for every call.
+    /// Those of every call.
     pub async fn cluster_version(&self) -> Result<String, CallError> {
         let call = Call::get("6.4").at("/$/GetClusterVersion");
         let Version { version } = self.shared.read(&call, self.deadline()).await?;

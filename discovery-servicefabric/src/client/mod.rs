@@ -1,4 +1,5 @@
-//! The REST client: [`Client`] answers [`ClusterCalls`](crate::ClusterCalls) from a gateway of a cluster.
+//! The REST client: [`Client`] implements [`ClusterCalls`](crate::ClusterCalls) with a gateway of a
+//! cluster.
 //!
 //! ```no_run
 //! use discovery_servicefabric::ClusterCalls;
@@ -88,9 +89,11 @@ pub use self::token::{
 };
 pub use discovery_http::{Transport, TransportError, TransportErrorKind};
 
-/// Asks the REST gateway of a cluster. Cheap to clone; clones share connections and what they have learnt.
+/// A client of a cluster's REST gateway. Cheap to clone; clones share connections and detected properties
+/// of the gateway.
 ///
-/// See the [module](self) for what a call does, and [`ClusterCalls`](crate::ClusterCalls) for the calls.
+/// See the [module](self) for the handling of a call, and [`ClusterCalls`](crate::ClusterCalls) for the
+/// calls.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -101,7 +104,7 @@ struct Shared {
     endpoints: Endpoints,
     options: ClientOptions,
     tokens: Option<Arc<dyn TokenSource>>,
-    /// Whether the gateway wants kinds of services as numbers. Learnt from its answers.
+    /// True if the gateway expects kinds of services as numbers. Detected from its responses.
     kinds_as_numbers: AtomicBool,
     aad: AadMemory,
 }

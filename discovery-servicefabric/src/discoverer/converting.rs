@@ -1,4 +1,4 @@
-//! From what was read of a cluster to the answer of a discoverer.
+//! The conversion of a cluster's data to a discovery result.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -20,25 +20,25 @@ use crate::labels::{ParsedService, ServiceParser};
 use crate::service::ServiceDescription;
 use crate::topology::{KnownService, Memory, failure};
 
-/// What became of services, by name, so that one that did not change is not parsed again.
+/// The parse results of services, by name, so that an unchanged service is not parsed again.
 pub(super) type ParsedServices = HashMap<Arc<str>, Parsed>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Parsed {
     description: Arc<ServiceDescription>,
     parsed: Arc<ParsedService>,
-    /// Whether it was refused for the name that its cluster has.
+    /// True if the service was rejected because its cluster has the name of another service.
     is_usurper: bool,
 }
 
-/// What is to be converted.
+/// The input of a conversion.
 pub(super) struct Conversion {
     pub(super) parser: Arc<dyn ServiceParser>,
     pub(super) memory: Arc<Memory>,
     pub(super) before: Arc<ParsedServices>,
 }
 
-/// What came of it.
+/// The result of a conversion.
 pub(super) struct Converted {
     pub(super) discovery: Discovery,
     pub(super) parsed: ParsedServices,
@@ -47,8 +47,8 @@ pub(super) struct Converted {
 }
 
 impl Conversion {
-    /// Converts on a thread where that holds nobody up. There is one at most: while a parser hangs there is no other, and
-    /// the round fails.
+    /// Converts on a blocking thread. Only one conversion runs at a time: while a parser hangs, the round
+    /// fails.
     ///
     /// # Cancel safety
     ///
@@ -75,7 +75,7 @@ impl Conversion {
         }
     }
 
-    /// `None`: nobody waits for it any more.
+    /// Converts all services. Returns `None` if it was cancelled.
     fn convert(&self, cancelled: &AtomicBool) -> Option<Converted> {
         let memory = &self.memory;
         let served = memory.services.values().filter(|known| known.was_served());
@@ -168,8 +168,8 @@ impl Conversion {
         }
     }
 
-    /// A service whose cluster has the name of another service. That is refused whoever came first: proxies that have
-    /// seen different pasts must not send the requests for one name to different services.
+    /// Rejects a service whose cluster has the name of another service, independent of which came first.
+    /// Proxies with different pasts must not send the requests for one name to different services.
     fn usurper(&self, known: &KnownService, cluster: &ClusterId, making: &mut Making) {
         let name = &known.name;
         let was_refused = self
@@ -216,7 +216,7 @@ impl Conversion {
         making.push(known, DiscoveredService::failed(Arc::clone(name), problem));
     }
 
-    /// What the parser makes of a service, or made of it when it was the same.
+    /// Returns the parse result of a service, from the last round if the service is unchanged.
     fn parsed(
         &self,
         name: &Arc<str>,
@@ -241,7 +241,7 @@ impl Conversion {
         parsed
     }
 
-    /// This may be code of others. Its panic is the service's trouble alone.
+    /// Runs the parser, which may be foreign code. A panic affects only this service.
     fn parse(&self, description: &ServiceDescription) -> ParsedService {
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse(description)));
         parsed.unwrap_or_else(|panic| {
@@ -254,7 +254,7 @@ impl Conversion {
     }
 }
 
-/// One warning for everything that old answers stand in for, and the oldest of them.
+/// Returns one warning about everything that old responses replace, and the oldest of them.
 fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     let types = memory
         .types
@@ -284,7 +284,7 @@ fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     Some((Problem::warning("", "stale_answer", message), oldest))
 }
 
-/// How long ago it was, so roughly that it does not change from round to round.
+/// Returns the age as a text so rough that it does not change from round to round.
 pub(super) fn age(at: Instant) -> String {
     let minutes = at.elapsed().as_secs() / 60;
     match minutes {
@@ -313,7 +313,7 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.chars().take(500).collect()
 }
 
-/// Tells a thread that nobody waits for it, when it is dropped.
+/// A flag that cancels the conversion on its thread when dropped.
 #[derive(Default)]
 struct Cancelled(Arc<AtomicBool>);
 

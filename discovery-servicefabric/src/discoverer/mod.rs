@@ -30,15 +30,16 @@ use crate::labels::ServiceParser;
 use crate::options::ServiceFabricOptions;
 use crate::topology::{Memory, Topology};
 
-/// How long one round may take. The first one of a large cluster behind a slow gateway takes minutes.
+/// The time limit of one round. The first round of a large cluster behind a slow gateway takes minutes.
 const ROUND_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// How long reports about one round may take.
+/// The time limit of the reports about one round.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Discovers the services of a Service Fabric cluster. [`ServiceFabric`] makes one.
 ///
-/// Clones share everything: one can be given to a runner and another asked for [`decisions`](Self::decisions).
+/// Clones share everything: one can be given to a runner, and another used to read the
+/// [`decisions`](Self::decisions).
 #[derive(Clone)]
 pub struct ServiceFabricDiscoverer {
     inner: Arc<Inner>,
@@ -52,7 +53,7 @@ struct Inner {
     state: Mutex<Arc<State>>,
     /// Held while labels are parsed, on a thread that cannot be stopped.
     parsing: Arc<Semaphore>,
-    /// When the next round is to begin, if not on the interval.
+    /// The start of the next round, if it is earlier than the interval.
     wake: watch::Sender<Option<Instant>>,
     reporter: Reporter,
     refusals: Mutex<Refusals>,
@@ -60,7 +61,7 @@ struct Inner {
     unreachable: Mutex<HashSet<Arc<str>>>,
 }
 
-/// What is remembered between rounds.
+/// The state kept between rounds.
 #[derive(Debug, Default)]
 struct State {
     memory: Arc<Memory>,
@@ -95,7 +96,7 @@ impl ServiceFabricDiscoverer {
         options
     }
 
-    /// Why each application and service is served or not, as of the last round.
+    /// Returns the decision for each application and service as of the last round, with its reasons.
     pub fn decisions(&self) -> Decisions {
         let decisions = Arc::clone(&self.state().decisions);
         let refusals = self.inner.refusals.lock();

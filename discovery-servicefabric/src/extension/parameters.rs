@@ -12,7 +12,7 @@ use crate::model::Parameter;
 /// The parameters of an application, by name, ignoring case. Values are often secrets: `Debug` leaves them out.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Parameters {
-    /// By folded name: the name as it is written, and the value.
+    /// The spelling and value of each parameter, by folded name.
     by_name: BTreeMap<String, (String, String)>,
 }
 
@@ -34,8 +34,8 @@ impl Parameters {
         Some(value)
     }
 
-    /// The labels with each value that is nothing but a reference, `[Name]`, replaced by what the parameter says. A
-    /// reference to what does not exist becomes an empty text and a warning.
+    /// Returns the labels with each value that is only a reference, `[Name]`, replaced by the parameter's
+    /// value. A reference to a missing parameter becomes an empty text and a warning.
     pub(super) fn replaced(&self, labels: &Arc<Labels>, problems: &mut Problems) -> Arc<Labels> {
         if labels.values().all(|value| referenced(value).is_none()) {
             return Arc::clone(labels);

@@ -1,4 +1,4 @@
-//! What is reported, when, and how often.
+//! Tests of the content, time and frequency of reports.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

@@ -202,7 +202,7 @@ impl Topology {
         memory.lists = lists;
     }
 
-    /// The services of one application. `None`: it does not exist any more.
+    /// Returns the services of one application. `None` if it no longer exists.
     async fn list_of(
         &self,
         application: &Arc<KnownApplication>,
@@ -250,7 +250,7 @@ impl At for Problem {
     }
 }
 
-/// What was listed before, and why it could not be listed now.
+/// Returns the earlier list, with the reason why the list could not be read now.
 fn failed_list(before: Option<&Arc<KnownList>>, problem: Problem) -> KnownList {
     let failed = before.and_then(|before| before.failed.as_ref());
     KnownList {
@@ -262,7 +262,7 @@ fn failed_list(before: Option<&Arc<KnownList>>, problem: Problem) -> KnownList {
     }
 }
 
-/// Takes out what cannot be asked for by its name: the gateway would answer for another one.
+/// Removes entities that cannot be requested by their name: the gateway would return another one.
 fn without_unnameable<T>(all: &mut Vec<T>, name: impl Fn(&T) -> &str) -> Vec<Unnameable> {
     let mut refused = Vec::new();
     all.retain(|one| match check_name(name(one)) {
@@ -290,7 +290,7 @@ fn with_defaults(before: Option<&Arc<KnownType>>, defaults: &[Parameter]) -> Kno
     }
 }
 
-/// The same type, of which nothing is said yet in this round.
+/// Returns the same type, without results of this round.
 fn copy(before: &KnownType) -> KnownType {
     KnownType {
         defaults: Arc::clone(&before.defaults),

@@ -4,9 +4,9 @@
 //! applications ─▶ their types ─▶ service types with labels ─▶ services ─▶ labels ─▶ partitions ─▶ replicas
 //! ```
 //!
-//! A round makes a new [`Memory`] of the old one. What does not change is read once and then again every now and then;
-//! what is likely to change soon is read again after a short while; the rest is read in every round, or not at all
-//! while a cheap look at the whole cluster says that nothing changed.
+//! A round makes a new [`Memory`] from the old one. Stable data is read once and then again from time to
+//! time; data that is likely to change soon is read again after a short while. The rest is read in every
+//! round, or not at all while a cheap check of the whole cluster shows no change.
 
 mod listing;
 mod memory;
@@ -41,12 +41,12 @@ use crate::options::ServiceFabricOptions;
 /// The calls of a round.
 pub(crate) type Calls = CachedCalls<Arc<dyn ClusterCalls>>;
 
-/// The most services that are looked at.
+/// Maximum number of services that are read.
 const MAX_SERVICES: usize = 100_000;
 
-/// How long a call about one service or one application may take. A round is published as a whole, so whoever is slower
-/// would make all others wait; it serves on as it was, and is asked again later. The wait for a place among the calls that
-/// are under way does not count.
+/// The time limit of a call about one service or one application. A round is published as a whole, so a
+/// slower entity would delay all others. It continues to serve in its known state and is retried later. The
+/// wait for a free slot among the calls in flight does not count.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reads clusters.
@@ -58,7 +58,7 @@ pub(crate) struct Topology {
     permits: Semaphore,
 }
 
-/// A service that a round looks at.
+/// A service that a round reads.
 struct Listed {
     application: Arc<KnownApplication>,
     declared: Arc<DeclaredLabels>,
@@ -79,8 +79,8 @@ impl Topology {
         }
     }
 
-    /// What is known after another round. Of `unreachable` services partitions and replicas are read, whatever is known
-    /// of them.
+    /// Reads the cluster once more and returns its new state. Partitions and replicas of `unreachable`
+    /// services are read in any case.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Topology {
         Ok(memory)
     }
 
-    /// When the round after `memory` is to begin, if not on the interval.
+    /// The start of the round after `memory`, if it is earlier than the interval.
     pub(crate) fn wake(&self, memory: &Memory) -> Option<Instant> {
         settling::wake(memory, &self.options, Instant::now())
     }
@@ -154,7 +154,7 @@ impl Topology {
         call.await
     }
 
-    /// Makes a call about a single service or application when there is a place for it, and gives it up after a while.
+    /// Makes a call about a single service or application when there is a free slot, with a time limit.
     async fn limited<T>(
         &self,
         call: impl Future<Output = Result<T, CallError>> + Send,
@@ -170,7 +170,7 @@ impl Topology {
         self.gated(call).await
     }
 
-    /// The same as [`all`](Self::all), up to the first error.
+    /// Like [`all`](Self::all), but stops at the first error.
     async fn try_all<I, F, T, E>(
         &self,
         items: Vec<I>,
@@ -277,15 +277,16 @@ async fn listed(memory: &Memory) -> Result<Vec<Listed>, DiscoverError> {
     Ok(all)
 }
 
-/// Lets the runtime do something else now and then: with tens of thousands of services even looking at each takes a while.
+/// Yields to the runtime from time to time: with tens of thousands of services even a loop over them takes
+/// a while.
 async fn let_others_run(done: usize) {
     if done % 256 == 255 {
         tokio::task::yield_now().await;
     }
 }
 
-/// The error to end the round with when nothing below the applications could be read. An answer without anything in it
-/// would say that there is nothing.
+/// Returns the error that ends the round if nothing below the applications could be read. An empty result
+/// would mean that nothing exists.
 fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
     let types = memory.types.values().filter_map(|known| {
         known
@@ -314,7 +315,7 @@ fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
     })
 }
 
-/// The error to end the round with when a call failed without which there is no answer.
+/// Returns the error that ends the round after a failed call that is indispensable.
 fn refused(error: CallError) -> DiscoverError {
     let message = "the applications of the cluster cannot be listed";
     let refused = failed(error.kind(), message.to_owned());
@@ -333,7 +334,7 @@ fn failed(kind: CallErrorKind, message: String) -> DiscoverError {
     }
 }
 
-/// The kind of failure that a call's error is to those who ask the discoverer.
+/// Returns the discoverer's kind of failure for a call's kind of error.
 pub(crate) fn failure(kind: CallErrorKind) -> DiscoverErrorKind {
     match kind {
         CallErrorKind::Denied | CallErrorKind::Rejected => DiscoverErrorKind::Permanent,

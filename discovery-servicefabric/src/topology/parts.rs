@@ -34,7 +34,7 @@ pub(super) struct Parts {
     pub(super) partitions: Vec<PartitionDescription>,
     pub(super) statuses: Vec<PartitionStatus>,
     pub(super) resolved: BTreeMap<String, Resolved>,
-    /// The old answers among them; an answer that the naming service did not give is one.
+    /// The oldest of the old responses among them, also if the naming service did not respond.
     pub(super) stale: Option<StaleAnswer>,
     /// Partitions of which nothing is known, by id, and why.
     pub(super) unread: BTreeMap<String, Failed>,
@@ -59,7 +59,7 @@ impl Topology {
         Err(Problem::error("", "not_read", message))
     }
 
-    /// `None`: a partition has vanished.
+    /// Reads the partitions. Returns `None` if one has disappeared meanwhile.
     async fn try_parts(
         &self,
         round: &Round<'_>,
@@ -123,7 +123,7 @@ impl Topology {
         Ok(Some(parts))
     }
 
-    /// `None`: the partition has vanished.
+    /// Reads the replicas. Returns `None` if the partition has disappeared meanwhile.
     async fn read_replicas(
         &self,
         reading: Reading<'_>,
@@ -216,8 +216,9 @@ impl Topology {
         }
     }
 
-    /// What the naming service says. The gateway may answer from a cache, so an answer that would take away a replica is
-    /// challenged once: asked for with its version, the next one is newer or the same for certain.
+    /// Resolves a partition with the naming service. The gateway may answer from a cache, so a result that
+    /// would remove a replica is checked once: a second call with its version returns a newer one, or
+    /// certainly the same.
     async fn resolved(
         &self,
         service_id: &str,
@@ -238,8 +239,8 @@ impl Topology {
         Ok(Resolved::new(self.limited(call).await?))
     }
 
-    /// Whether the naming service gives the same addresses as when the service was read. If it gives no answer nothing
-    /// is known to have changed.
+    /// Returns true if the naming service gives the same addresses as when the service was read. A failed
+    /// call counts as unchanged.
     pub(super) async fn is_resolved_as_before(
         &self,
         service: &KnownService,
@@ -263,18 +264,19 @@ impl Topology {
     }
 }
 
-/// What the partitions of one service are read with.
+/// The context for reading the partitions of one service.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     round: &'a Round<'a>,
     observed: &'a Watched<'a>,
     service: &'a KnownService,
     service_id: &'a str,
-    /// Whether a partition was too slow: the others of which nothing is known are then left for the next round.
+    /// True if a partition was too slow. Further partitions without known state are then left for the next
+    /// round.
     slow: &'a AtomicBool,
 }
 
-/// Why not even one of the partitions could be read, if that is so.
+/// Returns the reason why none of the partitions could be read, if that is so.
 fn nothing_read(read: &[Part]) -> Option<Problem> {
     let failed = read.iter().map(|part| part.unread.as_ref());
     let failed: Vec<_> = failed.collect::<Option<_>>()?;

@@ -165,7 +165,7 @@ impl Topology {
     }
 }
 
-/// The service as it was, if nothing is to be asked about it.
+/// Returns the service unchanged, if it needs no read.
 fn kept(
     round: &Round<'_>,
     before: &Arc<KnownService>,

@@ -15,7 +15,7 @@ use super::{NOT_HONOURED, ReadCluster, ReadEndpoints, ReadRoutes};
 pub struct Composed {
     /// The configuration.
     pub config: ProxyConfig,
-    /// What does not fit together.
+    /// Problems of resources that do not fit together.
     pub problems: Problems,
 }
 

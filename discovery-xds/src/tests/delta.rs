@@ -1,4 +1,4 @@
-//! What changed.
+//! Tests of the delta variant.
 
 use std::collections::HashMap;
 use std::time::Duration;

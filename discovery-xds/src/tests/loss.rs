@@ -1,4 +1,4 @@
-//! Control planes that are away, or do not answer.
+//! Tests of control planes that are unavailable, or do not respond.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is asked for and does not come, or comes broken.
+//! Tests of resources that are requested and do not come, or are malformed.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn full_options() -> XdsOptions {
     XdsOptions::default().with_mode(Mode::StateOfTheWorld)
 }
 
-/// `main` is asked for by default, and other control planes have no such thing.
+/// `main` is requested by default, and does not exist in other control planes.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_nobody_has_delays_nothing() {
     let (discoverer, mut script) = pair(full_options());
@@ -112,7 +112,7 @@ async fn endpoints_that_never_come_delay_one_change() {
     }
 }
 
-/// A proxy without routes answers 404 to everybody, which is worse than not to be ready.
+/// A proxy without routes answers 404 to every request, which is worse than not being ready.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_served_before_there_are_routes() {
     for listens in [false, true] {
@@ -141,7 +141,7 @@ async fn nothing_is_served_before_there_are_routes() {
     }
 }
 
-/// That there are no routes can be said, too.
+/// A control plane can report that there are no routes.
 #[tokio::test(start_paused = true)]
 async fn routes_that_are_said_not_to_exist_are_not_waited_for() {
     let (discoverer, mut script) = pair(XdsOptions::default().with_listeners(false));
@@ -198,7 +198,7 @@ async fn what_cannot_be_decoded_removes_nothing() {
     serving(&mut states, ONE).await;
 }
 
-/// A control plane that has said something wrong is not one that has said nothing.
+/// A control plane that has sent something invalid differs from one that has sent nothing.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_told_while_there_is_nothing_to_serve() {
     let (discoverer, mut script) = pair(full_options().with_listeners(false));

@@ -1,4 +1,5 @@
-//! The resources of a configuration, as this family's own control plane would send them: with the original in their metadata.
+//! Tests with the resources of a configuration, as this project's own control plane would send them: with
+//! the original in their metadata.
 
 use std::net::SocketAddr;
 

@@ -40,7 +40,7 @@ pub(super) fn compile(
     Some(Partitions::new(key?, config.hash, compiled?))
 }
 
-/// What a partition says of its keys.
+/// The kinds of keys that a partition lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keys {
     Nothing,
@@ -128,7 +128,7 @@ fn route_source(
     source
 }
 
-/// Compiles the partition at a position, as far as it can be judged alone.
+/// Compiles the partition at a position, as far as this is possible independent of the others.
 fn target(
     position: usize,
     partition: &PartitionedCluster,

@@ -6,7 +6,7 @@ use crate::time_span::{ParseTimeSpanError, TimeSpan};
 
 use super::node::Node;
 
-/// Why a node is not the value that was asked for.
+/// The reason why a node is not a value of the expected type.
 pub(super) struct Mismatch {
     pub(super) code: &'static str,
     pub(super) message: String,
@@ -31,7 +31,7 @@ impl Mismatch {
     }
 }
 
-/// Text; numbers and switches stand for the text that they are written with.
+/// Reads text. Numbers and booleans are read in their written form.
 pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
     match node {
         Node::Text(text) => Ok(text.clone()),

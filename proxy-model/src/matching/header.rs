@@ -29,7 +29,7 @@ impl HeaderMatcher {
         Self::compile(config).map_err(criterion::first)
     }
 
-    /// As [`new`](Self::new), with everything that is wrong.
+    /// Like [`new`](Self::new), but returns all errors.
     pub(crate) fn compile(config: &RouteHeader) -> Result<Self, Vec<CriterionError>> {
         let name = if config.name.is_empty() {
             Err(CriterionError::NoName)
@@ -58,12 +58,12 @@ impl HeaderMatcher {
         self.name.as_str()
     }
 
-    /// How values are compared.
+    /// The comparison of values.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether a request satisfies the condition.
+    /// Returns true if a request meets the condition.
     pub fn matches<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         match self.mode {
             Mode::Exists => self.any_line(head, |line| !line.is_empty()),

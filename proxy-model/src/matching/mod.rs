@@ -1,4 +1,4 @@
-//! Which route takes a request.
+//! The choice of the route for a request.
 //!
 //! A [`RouteMatcher`] holds what one route asks of a request: a [`PathTemplate`], [`HostPattern`]s, a [`MethodSet`],
 //! [`HeaderMatcher`]s and [`QueryMatcher`]s. A [`RouteTable`] finds, among many routes, the one that takes a request: of those

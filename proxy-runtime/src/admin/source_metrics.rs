@@ -1,4 +1,4 @@
-//! How the sources of the configuration are doing, as OpenMetrics text.
+//! The state of the configuration sources as OpenMetrics text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +7,8 @@ use discovery_core::SourceState;
 use discovery_core::merge::ProviderReport;
 use proxy_model::{Problem, Severity};
 
-/// A gauge: its name, what it tells, and its value for one source; `None`: it has none yet.
+/// A gauge: its name, its help text, and its value for one source. `None` if the source has no
+/// value yet.
 type Gauge = (
     &'static str,
     &'static str,

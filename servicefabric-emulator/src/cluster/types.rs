@@ -1,15 +1,16 @@
-//! Application types: what can be deployed.
+//! Provisioned application types.
 
 use super::entity::{ApplicationType, ApplicationTypeStatus};
 use super::error::{ErrorCode, FabricError};
 use super::state::Cluster;
 
-/// So many versions of types are kept.
+/// The maximum number of versions of types.
 const MAX_TYPES: usize = 10_000;
 
 impl Cluster {
-    /// Provisions an application type from the image store: a package that was uploaded to this path, or one that the
-    /// topology holds back. The path of such a one is `Name/Version`, or `Name` when there is one version of it.
+    /// Provisions an application type from the image store: a package that was uploaded to this path, or one
+    /// that the topology holds back. The path of such a one is `Name/Version`, or `Name` when there is one
+    /// version of it.
     ///
     /// # Errors
     ///

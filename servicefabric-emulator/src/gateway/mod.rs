@@ -1,7 +1,9 @@
-//! The REST gateway, and the emulator around it: a cluster that runs with a clock and answers as a real one does.
+//! The REST gateway, and the emulator around it: a cluster that runs with a clock and answers as a real one
+//! does.
 //!
-//! [`Emulator`] is the entrance. The calls are those of a Service Fabric gateway, so that `sfctl` and the SDKs work; calls
-//! of the emulator's own are below `/emulator` (time, faults, crashes; the README has a table).
+//! [`Emulator`] is the entrance. The calls are those of a Service Fabric gateway, so that `sfctl` and the
+//! SDKs work; calls of the emulator's own are below `/emulator` (time, faults, crashes; the README has a
+//! table).
 
 mod admin;
 mod calls;

@@ -1,4 +1,4 @@
-//! The JSON Schema of topology files says what the reader takes, and nothing else.
+//! The JSON Schema of topology files accepts exactly what the reader accepts.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn schema() -> Value {
     serde_json::from_str(include_str!("../../schema/topology.json")).unwrap()
 }
 
-/// Definitions, and a text that has an unknown key there: the reader then names those that it knows.
+/// The definitions, each with a text that has an unknown key there: the reader's error lists the known ones.
 const PLACES: &[(&str, &str)] = &[
     ("", "x = 1"),
     ("cluster", "cluster.x = 1"),
@@ -67,7 +67,7 @@ fn the_schema_has_the_keys_that_the_reader_knows() {
         assert!(!known.is_empty(), "{definition}: {error}");
         assert_eq!(described, known, "{definition}");
     }
-    // A node is one of two forms, and of those the reader does not tell the keys: it writes them.
+    // A node has one of two forms, whose keys the reader does not list, so they are taken from the writer.
     let node = serde_json::to_value(super::NodeDescription::default()).unwrap();
     let known: BTreeSet<&String> = node.as_object().unwrap().keys().collect();
     let described = schema["$defs"]["node"]["properties"].as_object().unwrap();
@@ -92,7 +92,7 @@ fn defaults_are_those_of_the_reader() {
         .unwrap();
     let mut written = serde_json::Map::new();
     for (key, property) in described {
-        // Its default depends on how time goes.
+        // Its default depends on the pace of time.
         if key == "start" {
             continue;
         }
@@ -127,7 +127,7 @@ fn what_is_wrong_is_not_what_the_schema_describes() {
     }
 }
 
-/// Whether a value is what a schema describes; knows the words of JSON Schema that this schema uses, and no others.
+/// Checks a value against a schema. Supports only the keywords of JSON Schema that this schema uses.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     for (word, wanted) in schema.as_object().unwrap() {
         let holds = match word.as_str() {

@@ -1,4 +1,4 @@
-//! The admin API: what is served, to whom, and what they think of it, to look at. It cannot change anything.
+//! The admin API, read-only: the served resources, the connected clients, and their acknowledgements.
 //!
 //! | path | answers |
 //! |---|---|
@@ -41,8 +41,8 @@ use crate::snapshot::ResourceType;
 
 /// The admin API of one server. Cheap to clone.
 ///
-/// [`respond`](Self::respond) answers one request and can be mounted in any HTTP server; [`serve`](Self::serve) is a small
-/// server of its own.
+/// [`respond`](Self::respond) handles one request and can be mounted in any HTTP server;
+/// [`serve`](Self::serve) is a small server of its own.
 #[derive(Clone)]
 pub struct Admin {
     inner: Arc<Inner>,
@@ -75,7 +75,7 @@ impl Admin {
         }
     }
 
-    /// Answers one request. Its body is not looked at.
+    /// Responds to one request. Its body is ignored.
     #[must_use]
     pub fn respond<B>(&self, request: &Request<B>) -> Response<Bytes> {
         if let Err(refusal) = host::check(request, &self.inner.hosts) {

@@ -1,4 +1,4 @@
-//! What the services of all sources want to be served becomes one [`Snapshot`](crate::snapshot::Snapshot).
+//! The assembly of all services' resources into one [`Snapshot`](crate::snapshot::Snapshot).
 //!
 //! ```text
 //! ServiceResources of each service ─▶ validated ─▶ encoded ─▶ who has which name and domain ─▶ Snapshot

@@ -1,4 +1,4 @@
-//! What a real Envoy thinks of a service.
+//! The verdict of a real Envoy on a service.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::assemble::{AssembleOptions, ServiceResources, encode};
 use crate::server::ENVOY_DESCRIPTORS;
 use crate::snapshot::Subscription;
 
-/// Puts the service into a bootstrap and lets Envoy look at it. `Err`: what it says.
+/// Validates a bootstrap with the service by a real Envoy. Returns its message as the error.
 pub(crate) async fn validate(envoy: &Peer, service: &ServiceResources) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("envoy.json");

@@ -19,7 +19,7 @@ const ANY: &str = "*";
 struct Hosts<'a> {
     routes: &'a [Route],
     by_name: BTreeMap<String, Vec<usize>>,
-    /// Those that take requests to any host.
+    /// The routes that accept requests to any host.
     anywhere: Vec<usize>,
     ports: BTreeSet<u16>,
     https: bool,
@@ -142,7 +142,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Those of `candidates` that take requests to `host`, the first to be tried first.
+    /// Returns the `candidates` that accept requests to `host`, in the order in which they are tried.
     fn in_order(&self, candidates: &[usize], host: &RequestHost<'_>) -> Vec<usize> {
         let mut ranked: Vec<_> = (candidates.iter())
             .filter_map(|index| {

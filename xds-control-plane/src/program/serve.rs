@@ -1,4 +1,4 @@
-//! Serves until somebody stops it.
+//! The command that serves until it is stopped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

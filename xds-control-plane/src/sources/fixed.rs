@@ -48,7 +48,7 @@ pub fn parse_static(text: &str) -> Result<StaticConfig, Problems> {
     }
 }
 
-/// Follows a static file for as long as it is polled: its last good form, and what is wrong since.
+/// Follows a static file while it is polled: its last known good form, and the problems since then.
 pub(super) async fn follow(path: PathBuf, published: watch::Sender<Reading<StaticConfig>>) {
     let mut file = FollowedFile::new(path);
     loop {

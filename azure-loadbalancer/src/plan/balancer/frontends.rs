@@ -1,4 +1,4 @@
-//! Which frontends stay, go, come and change.
+//! The frontends of a load balancer: which are kept, removed, added or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,20 +14,20 @@ use crate::resources::{
     AllocationMethod, FrontendIpConfiguration, FrontendProperties, LoadBalancer, SubResource,
 };
 
-/// What becomes of a frontend.
+/// The plan for a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stays as it is: it is not the service's that is looked at, or somebody else uses it.
+    /// The frontend stays: it belongs to a service out of scope, or another service uses it.
     Stays,
-    /// It is to go and stays for now, and so do the rules that lead to it.
+    /// The frontend and the rules that lead to it are removed in a later round.
     Lingers,
-    /// It is made to be what its service asks for.
+    /// The frontend is changed to match its service's request.
     Updated,
-    /// It goes.
+    /// The frontend is removed.
     Goes,
 }
 
-/// By lower-case name.
+/// The plans for frontends, by lower-case name.
 pub(super) type Fates = BTreeMap<String, Fate>;
 
 pub(super) fn fates(
@@ -101,7 +101,7 @@ pub(super) fn fates(
     fates
 }
 
-/// What decides about the frontends of one load balancer.
+/// The inputs of decisions about the frontends of one load balancer.
 struct View<'v, 'w> {
     world: &'v World<'w>,
     placement: &'v Placement,
@@ -128,7 +128,8 @@ impl View<'_, '_> {
         let flipped = subject
             .intent()
             .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
-        // What somebody else is to have goes at once, so that two who change places do not wait for each other.
+        // An address that another service gets is released at once, so that two services that swap addresses
+        // do not wait for each other.
         let keeps = placed.target.place.is_that_of(frontend)
             && (here || placed.target.place.names_that_of(frontend));
         let awaited = !keeps
@@ -169,7 +170,7 @@ impl View<'_, '_> {
     }
 }
 
-/// Whether the service is reached at its new frontend, as far as the load balancer is concerned.
+/// Returns true if the load balancer already has the service's new frontend.
 fn is_live(world: &World<'_>, placed: &Placed) -> bool {
     let Some(balancer) = world.balancer(&placed.balancer) else {
         return false;
@@ -184,8 +185,8 @@ fn is_live(world: &World<'_>, placed: &Placed) -> bool {
         })
 }
 
-/// Whether a frontend is made or moved on this load balancer. Then nothing that security rules must follow is taken away in the
-/// same write: it comes before that of the security group, and taking away comes after it.
+/// Returns true if a frontend is created or moved on this load balancer. The same write then removes nothing
+/// that security rules must follow: it precedes the write of the security group, and removals come after it.
 fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool {
     residents.iter().any(|(_, placed)| {
         placed.later.is_none() && {
@@ -204,7 +205,7 @@ fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool 
     })
 }
 
-/// The frontends, by lower-case name, that parts refer to which are not about to change.
+/// Returns the frontends, by lower-case name, to which unchanged parts refer.
 pub(in crate::plan) fn referenced(
     world: &World<'_>,
     balancer: &LoadBalancer,
@@ -272,7 +273,7 @@ pub(super) fn apply(
         !goes
     });
     for (index, placed) in residents {
-        // A frontend of somebody who stays as he is, is not touched by those who share it.
+        // Services that share the frontend of an unchanged service do not modify it.
         if placed.later.is_some() || placed.target.lead != *index {
             continue;
         }
@@ -304,7 +305,8 @@ pub(super) fn apply(
     draft.resource.properties.frontend_ip_configurations = frontends;
 }
 
-/// An address that nobody asks for stays what it is, whoever chose it, for as long as the subnet is the same.
+/// Updates the place of a frontend. An address without a request stays, however it was chosen, while the
+/// subnet is the same.
 fn update(properties: &mut FrontendProperties, place: &Place) {
     match place {
         Place::External { public_ip } => {

@@ -1,4 +1,4 @@
-//! What the security group becomes.
+//! The planned state of the security group.
 
 mod desired;
 mod known;
@@ -16,32 +16,33 @@ use crate::naming;
 use crate::resources::{Access, ArmId, NetworkSecurityGroup, SecurityRule};
 use crate::service::ServiceKey;
 
-/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that do not.
+/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that
+/// do not.
 const PRIORITIES: std::ops::Range<u16> = 500..4096;
 
-/// The security group as it will be.
+/// The planned state of the security group.
 #[derive(Debug)]
 pub(super) struct SecurityDraft<'a> {
     pub(super) current: &'a NetworkSecurityGroup,
     pub(super) resource: NetworkSecurityGroup,
     pub(super) services: BTreeSet<ServiceKey>,
-    /// The services whose new address is not known yet, so that rules still lead to the old one.
+    /// The services whose new address is unknown, so that rules still lead to the old one.
     pub(super) pending: BTreeSet<ServiceKey>,
-    /// Whether what belongs to no service is removed.
+    /// True if rules that belong to no service are removed.
     pub(super) swept: bool,
-    /// Whether rules of services that stay as they are lead to other nodes than before.
+    /// True if the destinations of unchanged services' rules follow a change of nodes.
     pub(super) follows_nodes: bool,
     pub(super) deferred: Vec<Deferred>,
     pub(super) warnings: BTreeSet<Warning>,
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The address that security rules are made for, as far as it is known.
+/// The address that security rules lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// It is this.
+    /// The address is known.
     Address(String),
-    /// It is known only once the frontend is made.
+    /// The address is known only after the frontend is created.
     Pending,
 }
 
@@ -212,7 +213,7 @@ fn reconcile(
             );
             continue;
         };
-        // The place of a rule whose address is not known yet is kept free for it.
+        // The priority of a rule whose address is not known yet is reserved.
         if asked_for.destinations.is_empty() {
             continue;
         }
@@ -229,7 +230,8 @@ fn reconcile(
     failures
 }
 
-/// Makes a rule that several services use what they ask for together; whether anything of it is left.
+/// Updates a shared rule to match the combined requests of its services. Returns true if anything of it is
+/// left.
 fn merge(
     world: &World<'_>,
     draft: &mut SecurityDraft<'_>,

@@ -1,4 +1,4 @@
-//! Scale sets: a model, and machines that follow it when they are told to.
+//! Scale sets: a model, and machines that are upgraded on request.
 
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ fn machines_follow_their_model_when_they_are_told_to() {
         pool
     );
 
-    // The load balancer cannot go before the model and the machines have let go of it.
+    // The load balancer cannot be deleted before the model and the machines have left it.
     let delete = |machine: &mut _| ask(machine, "DELETE", &lb, None);
     delete(&mut machine).refused(400, "LoadBalancerInUseByVirtualMachineScaleSet");
     ask(&mut machine, "PUT", &path, Some(scale_set(&[]))).expect(200);

@@ -1,4 +1,4 @@
-//! From nothing to what services ask for, and back.
+//! Reconciliation from an empty Azure to the requested services, and back.
 
 use std::time::Duration;
 
@@ -236,7 +236,7 @@ async fn an_address_of_the_user_is_used_and_survives() {
         .reconcile(std::slice::from_ref(&auto), &nodes(1))
         .await
         .unwrap();
-    // The address of its own is in use while it changes to the user's: no order of whole writes is refused.
+    // The own address is in use while the service moves to the user's: no order of whole writes is rejected.
     let pinned = azure_loadbalancer::Service {
         load_balancer_ip: Some(USER_IP.to_owned()),
         ..auto
@@ -354,7 +354,8 @@ async fn a_node_that_nobody_could_write_keeps_no_service_waiting() {
         shown.sort();
         shown
     };
-    // Both are ready, in either order; then one is a member already; then the other one takes over its address.
+    // Both are ready, in either order; then one is already a member; then the other one takes over its
+    // address.
     let (a, b) = (Node::new("a", address), Node::new("b", address));
     for nodes in [
         vec![b.clone(), a.clone()],

@@ -1,4 +1,4 @@
-//! What each piece of news costs.
+//! Tests of the number of calls for each change.
 
 use tokio::time::Instant;
 
@@ -216,8 +216,8 @@ async fn silence_costs_two_requests_per_wait_and_a_slow_read_of_everything() {
     assert!(most <= 10, "{most}");
 }
 
-/// What the size that is planned for costs: each service once at the beginning, one read for each piece of news, and in
-/// silence a read of each every 90 s or so, over ten connections.
+/// The cost of the planned size: each service is read once at the beginning, each change costs one read,
+/// and without changes each service is read about every 90 s, over ten connections.
 #[tokio::test(start_paused = true)]
 async fn five_thousand_services_cost_what_is_planned() {
     let consul = consul_with(5000);

@@ -1,4 +1,4 @@
-//! Services that requests do not get through to are looked at now, and rarely if that helps nothing.
+//! Tests that unreachable services are refreshed at once, and rarely if that does not help.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ struct Running {
 }
 
 impl Running {
-    /// A runner with default options that has had its first answer.
+    /// Starts a runner with default options and waits for its first result.
     async fn start() -> Self {
         let source = ScriptedDiscoverer::new("script");
         source.answer([service("a", "http://a1"), service("b", "http://b")]);
@@ -30,7 +30,7 @@ impl Running {
             .unreachable(&cluster.into(), Unreachable::Destination);
     }
 
-    /// Requests fail all the time. The times at which the source was asked meanwhile, since the beginning.
+    /// Fails requests all the time. Returns the times of the polls meanwhile, since the beginning.
     async fn failing_for(&self, time: Duration) -> Vec<Duration> {
         let begun = Instant::now();
         let mut asked = Vec::new();
@@ -227,7 +227,7 @@ fn counted(work: impl Future<Output = ()> + Send + 'static) -> (Arc<AtomicUsize>
     (polls, tokio::spawn(work).abort_handle())
 }
 
-/// Ten thousand failures a second, of two clusters in turn. What looks at them is woken as often as with ten.
+/// Ten thousand failures a second, of two clusters in turn. The number of wake-ups is the same as with ten.
 #[tokio::test(start_paused = true)]
 async fn wake_ups_are_paced_as_looks_are() {
     let source = ScriptedDiscoverer::new("script");

@@ -75,7 +75,7 @@ fn quarantined(state: &ProviderState) -> Vec<&str> {
     services.map(|service| &*service.service).collect()
 }
 
-/// The state after so many rounds have ended.
+/// Returns the state after this many rounds have ended.
 async fn after_rounds(
     source: &ScriptedDiscoverer,
     provider: &DiscoveryProvider,

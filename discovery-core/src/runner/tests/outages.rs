@@ -236,7 +236,7 @@ async fn pipes_in_place_of_the_kept_file_are_replaced() {
     }
 }
 
-/// Hangs for as long as somebody holds the other end.
+/// A parser that hangs while the other end of the channel is held.
 struct HungParser(parking_lot::Mutex<Option<std::sync::mpsc::Receiver<()>>>);
 
 impl LabelsParser for HungParser {

@@ -215,7 +215,7 @@ async fn services_that_come_back_in_time_were_never_gone() {
     assert_eq!(serving(&state), ["a=http://a"]);
 }
 
-/// What a service does in one round of the property test.
+/// The behaviour of a service in one round of the property test.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Absent,
@@ -229,8 +229,8 @@ enum Act {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever a source answers: ids are unique, a good service that claims only ids of its own serves as it is now,
-    /// and a service that is listed and was good before serves in some form unless another one took its id.
+    /// Property: ids are unique, a good service that claims only its own ids serves in its current form,
+    /// and a listed service that was good before serves in some form unless another one took its id.
     #[test]
     fn good_services_always_serve(
         rounds in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! What clusters do as a whole: outages, changes that come to one node after the other, and members that lie.
+//! Tests of whole clusters: outages, changes that reach one node after the other, and hostile members.
 
 use super::*;
 

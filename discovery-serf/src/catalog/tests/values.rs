@@ -1,8 +1,8 @@
-//! What values of tags mean: the rows that are lists of values, and the failure modes of tags.
+//! Tests of the values of tags, valid and invalid.
 
 use super::*;
 
-/// The instance of `orders` with one tag set to any bytes, and the codes of what is told.
+/// Returns the instance of `orders` with one tag set to any bytes, and the codes of its problems.
 #[track_caller]
 fn with(key: &str, value: impl AsRef<[u8]>) -> (Option<Service>, Vec<String>) {
     let mut member = orders("a", "10.0.0.1", &[]);

@@ -15,40 +15,40 @@ use crate::wire::messages::{
     AUTHENTICATION_REQUIRED, HANDSHAKE_REQUIRED, ReplyBody, ResponseHeader, UNSUPPORTED_COMMAND,
 };
 
-/// How many streams that were stopped are remembered. An agent may still have 512 records for each of them in its queue when it
-/// answers the `stop`, and sends them afterwards.
+/// Maximum number of stopped streams that are remembered. An agent may still have 512 records for each of
+/// them in its queue when it answers the `stop`, and sends them afterwards.
 const STOPPED: usize = 1_024;
 
 /// A request that waits for its reply.
 pub(super) struct Pending {
     pub(super) command: String,
-    /// Whether the reply has a body.
+    /// The presence of a body in the reply.
     pub(super) body: ReplyBody,
-    /// How long the agent may take, from when it has answered what was asked before.
+    /// The time limit of the agent, from the end of the previous request.
     pub(super) timeout: Duration,
     pub(super) answer: Box<dyn Answer>,
-    /// Where the records go when the agent agrees to a stream.
+    /// The queue for the records, if the agent accepts a stream.
     pub(super) stream: Option<Arc<Queue>>,
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Who gets the next message.
+/// The receiver of the next message.
 enum Next {
-    /// It is a header.
+    /// The message is a header.
     Header,
-    /// It is the body of a reply, with this error.
+    /// The message is the body of a reply, with this error.
     Reply {
         seq: u64,
         pending: Pending,
         error: String,
     },
-    /// It is a record.
+    /// The message is a record.
     Record(Arc<Queue>),
-    /// It is a record of a stream that nobody wants any more.
+    /// The message is a record of a stopped stream.
     Stopped,
 }
 
-/// Who waits for what. Nothing here waits, or reads a clock.
+/// The pending requests and streams. Contains no waits and no clock.
 pub(super) struct Routes {
     agent: Arc<str>,
     shared: Arc<Shared>,
@@ -90,8 +90,8 @@ impl Routes {
         self.pending.insert(seq, pending);
     }
 
-    /// When the agent must have answered the request that it works on; `None` if it has nothing to do, or all the time of the
-    /// world.
+    /// The time by which the agent must have answered the current request. `None` if there is no request,
+    /// or no time limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let first = self.first()?;
         self.since.checked_add(first.timeout)
@@ -200,7 +200,7 @@ impl Routes {
         refused.then(|| ClientError::refusal(&self.agent, &pending.command, error))
     }
 
-    /// Gives the answer to whom it belongs. The agent goes on with the next request.
+    /// Passes the reply to its caller. The agent continues with the next request.
     fn answer(
         &mut self,
         seq: u64,
@@ -226,8 +226,8 @@ impl Routes {
         Ok(())
     }
 
-    /// The streams that nobody wants any more, and about which the agent has not been told: for each, its number. They count
-    /// as told from here on.
+    /// Returns the numbers of the abandoned streams that the agent was not told to stop yet. From here on
+    /// they count as stopped.
     pub(super) fn stop_abandoned(&mut self) -> Vec<u64> {
         let mut abandoned = Vec::new();
         self.streams.retain(|seq, queue| {

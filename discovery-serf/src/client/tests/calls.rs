@@ -1,4 +1,4 @@
-//! What is asked, and what comes of it.
+//! Tests of requests and their results.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What an agent may say: the cases of the protocol.
+//! Tests of the protocol: all cases of an agent's responses.
 
 use futures_util::FutureExt;
 
@@ -138,7 +138,7 @@ async fn an_agent_that_wants_a_key_says_so_without_a_body() {
     client.closed().await;
 }
 
-/// Case 92: the agent takes the body of the request for another one, and says the same again.
+/// Case 92: the agent reads the body of the request as another request, and repeats its error.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_missing_is_told_to_whoever_asked_first() {
     let (mut agent, client) = introduced().await;

@@ -30,7 +30,7 @@ fn failed(name: &str) -> Member {
     instance(name, 0).with_status(MemberStatus::Failed)
 }
 
-/// What stands, and how time and snapshots go on.
+/// A simulated sequence of snapshots over time.
 struct Story {
     start: Instant,
     rule: HoldOptions,
@@ -48,7 +48,7 @@ impl Story {
         story
     }
 
-    /// Takes in a snapshot so many seconds after the start. Returns the names of those that are alive.
+    /// Applies a snapshot `at` seconds after the start. Returns the names of the members that are alive.
     fn snapshot(&mut self, at: f64, is_first: bool, members: Vec<Member>) -> Vec<&str> {
         let now = self.start + Duration::from_secs_f64(at);
         let snapshot = Snapshot { members, is_first };

@@ -1,4 +1,5 @@
-//! Agents that fail: what served goes on, the state says so, and all is well when they are back.
+//! Tests of failing agents: the configuration continues to serve, the state reports the failure, and
+//! everything recovers with the agents.
 
 use super::*;
 use crate::client::{ConnectOptions, SerfClient};

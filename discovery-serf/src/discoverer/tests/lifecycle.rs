@@ -1,4 +1,4 @@
-//! What is said to an agent, and when.
+//! Tests of the requests to an agent over its lifetime.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What holds of every cluster: row 66.
+//! Properties of every cluster.
 
 use std::collections::HashSet;
 

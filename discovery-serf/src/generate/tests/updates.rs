@@ -12,7 +12,7 @@ use super::*;
 /// A guard against hanging, in virtual time.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
-/// A runner whose source answers with the catalog of members.
+/// A runner whose source returns the catalog of members.
 struct Publishing {
     source: ScriptedDiscoverer,
     provider: DiscoveryProvider,
@@ -56,7 +56,7 @@ impl Publishing {
     }
 }
 
-/// Whether the change from some members to others is published, once and as what the others are.
+/// Returns true if the change from some members to others is published, once and with the new members.
 async fn pushes(before: &[Member], after: &[Member]) -> bool {
     pushes_with(GenerateOptions::default(), before, after).await
 }

@@ -1,4 +1,4 @@
-//! Versions and regions that requests ask for.
+//! Tests of versions and regions that requests select.
 
 use proxy_model::RequestHead;
 use proxy_model::matching::Lookup;

@@ -1,4 +1,4 @@
-//! How a registration is kept, with an agent in memory and no time to lose.
+//! Tests of keeping a registration, with an in-memory agent and virtual time.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn an_agent_that_has_what_is_wanted_is_told_nothing() {
     assert_eq!(agent.calls("tags"), 2);
 }
 
-/// An agent that joins its cluster just then may have told the others its tags of a moment ago.
+/// An agent that joins its cluster just then may have sent its earlier tags to the others.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_was_just_connected_to_is_told_once_more() {
     let agent = AgentInMemory::new("n1");
@@ -106,7 +106,7 @@ async fn what_somebody_changes_by_hand_stays() {
     assert!(registered.state().is_announced());
 }
 
-/// Between the two times that an agent is told somebody else may have taken the node over.
+/// Another service may have taken over the node between the two times that the tags are sent.
 #[tokio::test(start_paused = true)]
 async fn what_is_said_once_more_is_checked_once_more() {
     let agent = AgentInMemory::new("n1");

@@ -1,4 +1,4 @@
-//! Where one message ends and the next begins.
+//! The boundaries between messages.
 
 mod skipper;
 #[cfg(test)]
@@ -17,10 +17,10 @@ const READ: (usize, usize) = (4 << 10, 64 << 10);
 /// A buffer that has become longer than this, in bytes, is given back after the message that needed it.
 const KEPT: usize = 64 << 10;
 
-/// Why there is no further message.
+/// The reason why there is no further message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
-    /// It is none, or one that is too much.
+    /// A malformed message, or one beyond the limits.
     #[error(transparent)]
     Violation(#[from] Violation),
     /// The stream has ended inside of a message.
@@ -76,7 +76,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// How much of an incomplete message is there, in bytes.
+    /// Number of bytes of the incomplete message.
     pub(crate) fn buffered(&self) -> usize {
         self.buffer.len()
     }

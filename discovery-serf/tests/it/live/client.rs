@@ -1,4 +1,4 @@
-//! Each command of the client, as real agents answer it.
+//! Tests of each command of the client with real agents.
 
 use discovery_serf::client::{
     ClientErrorKind, Event, EventFilter, EventStream, MemberEventKind, MemberFilter, SerfClient,

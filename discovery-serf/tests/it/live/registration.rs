@@ -120,8 +120,9 @@ async fn an_agent_that_was_started_again_is_told_again() {
     }
 }
 
-/// What the agent knows the whole cluster must know: it joins, and contradicts that it had failed, just when it is told.
-/// On SIGHUP the agent has the tags that it was started with, and nobody's connection ends.
+/// The agent distributes new tags to the whole cluster: it joins, and contradicts that it had failed, just
+/// when it gets them. On SIGHUP the agent has only the tags with which it was started, and no connection
+/// ends.
 #[tokio::test]
 async fn an_agent_that_reads_its_configuration_again_is_told_again() {
     let Some(serf) = Serf::find() else { return };

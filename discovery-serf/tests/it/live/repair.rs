@@ -92,11 +92,11 @@ async fn an_agent_that_knows_nobody_yet_is_not_believed() {
     assert_eq!(published.changes(), before.status.changes);
 }
 
-/// Who fails and is back within the second in which an agent gathers events is in none of them, whatever has changed.
+/// A node that fails and returns within the second in which an agent collects events is in none of them,
+/// even if its tags have changed.
 #[tokio::test]
 async fn a_change_that_no_event_tells_is_found_by_the_timer() {
-    /// How often to try before it is clear that agents behave differently by now: on a busy machine the member may be
-    /// back too late.
+    /// Number of attempts before the test fails: on a busy machine the member may be back too late.
     const ATTEMPTS: u16 = 4;
 
     let Some(serf) = Serf::find() else { return };
@@ -136,7 +136,7 @@ async fn status_of(client: &SerfClient, name: &str) -> MemberStatus {
     member.unwrap().status
 }
 
-/// Whether an event about this node comes within the time for which agents gather them at most.
+/// Returns true if an event about this node comes within the longest time for which agents collect them.
 async fn is_told(events: &mut EventStream, name: &str) -> bool {
     let told = async {
         loop {

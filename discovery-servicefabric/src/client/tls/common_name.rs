@@ -29,7 +29,7 @@ pub(super) fn common_names(subject: &[u8]) -> Vec<String> {
     names
 }
 
-/// What is left of a piece of DER.
+/// The unread rest of a DER value.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {

@@ -68,7 +68,7 @@ async fn the_services_of_an_application_that_cannot_be_listed_serve_on() {
     assert_eq!(kept.count(), 2);
 }
 
-/// Calls that fail for as long as old answers may stand in for them are no secret meanwhile.
+/// Failing calls that old responses replace are reported within a round.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_answers_in_part_says_so_within_a_round() {
     for (call, kind) in [
@@ -374,7 +374,7 @@ async fn old_answers_stand_in_for_calls_that_fail_while_others_work() {
     assert_eq!(running.config(), before);
 }
 
-/// An old answer must not be taken for what the probe saw at the same time.
+/// An old response must not count as what the probe saw at the same time.
 #[tokio::test(start_paused = true)]
 async fn what_was_read_from_memory_is_read_again() {
     let cluster = cluster();

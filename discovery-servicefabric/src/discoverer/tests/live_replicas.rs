@@ -92,7 +92,7 @@ async fn the_cluster_is_told_that_labels_are_old_and_replicas_are_not() {
     );
 }
 
-/// Understands nothing while it is told so.
+/// A parser that rejects everything while the flag is set.
 struct Refusing;
 
 impl ServiceParser for Refusing {

@@ -1,4 +1,4 @@
-//! How many calls a round makes, and that it sees what changed.
+//! Tests of the number of calls in a round, and of the detection of changes.
 //!
 //! With `T` type versions, `A` applications of types with labels, `S` services with `P` partitions that ask to be served:
 //!

@@ -1,4 +1,4 @@
-//! Who is slow makes nobody else wait for long.
+//! Tests that a slow entity does not delay others for long.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// How long it takes until the config has this address.
+/// Returns the time until the configuration has this address.
 async fn until(running: &Running, address: &str) -> Duration {
     let start = Instant::now();
     let mut states = running.provider.subscribe();
@@ -69,7 +69,8 @@ async fn many_partitions_that_hang_take_no_longer_than_one() {
     assert_eq!(found.values().flatten().count(), 4);
 }
 
-/// Slowness is no failure: what is answered within the limit is waited for, however much there is of it.
+/// A slow service is not a failing one: responses within the limit are waited for, independent of their
+/// number.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_read_for_minutes_is_read() {
     let cluster = cluster();

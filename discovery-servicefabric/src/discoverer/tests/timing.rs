@@ -1,4 +1,4 @@
-//! When rounds begin.
+//! Tests of the start of rounds.
 
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ async fn one_partition_that_cannot_be_read_at_the_start_takes_no_other_away() {
     assert!(state.problems.is_empty(), "{}", state.problems);
 }
 
-/// What was kept on disk is older than an answer, and better than none.
+/// Configuration restored from disk is older than a response, and better than none.
 #[tokio::test(start_paused = true)]
 async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_that_were_kept() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! From what labels say and what replicas there are to clusters and routes.
+//! The conversion of labels and replicas to clusters and routes.
 
 mod clusters;
 mod listeners;
@@ -18,7 +18,7 @@ use super::read::Labelled;
 use super::replicas::{Candidate, Pool, candidates};
 use crate::service::ServiceDescription;
 
-/// Everything that clusters and routes are made of.
+/// The input of clusters and routes.
 struct Layout<'a> {
     service: &'a ServiceDescription,
     labelled: &'a Labelled,
@@ -100,8 +100,8 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// What labels and replicas make together, and what became of each replica. Problems are reported below `root`; if there
-/// are errors, the configuration is empty.
+/// Makes the configuration from labels and replicas, and returns it with the outcome of each replica.
+/// Problems are reported below `root`; if there are errors, the configuration is empty.
 pub(super) fn lay_out(
     root: &LabelNode<'_>,
     service: &ServiceDescription,

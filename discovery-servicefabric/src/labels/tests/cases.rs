@@ -42,7 +42,7 @@ fn case_1_a_service_becomes_a_cluster_and_its_routes() {
     assert_eq!(parse(&web(&[ROUTE])).replicas, [outcome]);
 }
 
-/// Case 3 wants exactly `true`, as preview10 does; it is decided that any case will do, as it does for its successor.
+/// Case 3 requires exactly `true`, as preview10 does; here any case is accepted, as in its successor.
 #[test]
 fn cases_2_3_and_49_only_services_that_ask_are_served() {
     for (enable, served, told) in [
@@ -344,7 +344,7 @@ fn errors_of_words_and_of_what_they_make_are_told_together() {
     assert_eq!(about("MatchHeaders.[0]"), 1, "{found:#?}");
 }
 
-/// What a proxy says that honours nothing but forwarding.
+/// The problems of a proxy that supports only forwarding.
 fn unsupported(snapshot: &Snapshot) -> Problems {
     let mut problems = Problems::new();
     for route in snapshot.routes() {

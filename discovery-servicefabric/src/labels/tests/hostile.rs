@@ -1,4 +1,4 @@
-//! Labels that are wrong, misspelt, or meant to do harm.
+//! Tests of invalid, misspelt and hostile labels.
 
 use super::*;
 
@@ -154,7 +154,7 @@ fn everything_that_is_wrong_is_told_at_once() {
     assert_eq!(told.len(), 3, "{told:#?}");
 }
 
-/// One slip is one problem, however many routes it would be in.
+/// One mistake is one problem, independent of the number of routes it would be in.
 #[test]
 fn a_slip_is_told_once() {
     let partitions = (0..100)

@@ -1,4 +1,4 @@
-//! What holds of every service.
+//! Properties of every service.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -199,7 +199,7 @@ fn any_kind() -> impl Strategy<Value = ServiceKind> {
     ])
 }
 
-/// What must hold whatever a service is like.
+/// Checks the properties of a service.
 fn check(
     parser: &YarpLabels,
     service: &ServiceDescription,
@@ -298,7 +298,7 @@ proptest! {
         }
     }
 
-    /// Addresses come from whoever runs in the cluster.
+    /// Addresses come from arbitrary code in the cluster.
     #[test]
     fn addresses_do_no_harm(address in any_address(), listener in prop::option::of("[abAB]")) {
         if let Ok(endpoints) = Endpoints::parse(&address) {

@@ -1,4 +1,4 @@
-//! What answers that are errors mean, and how often they are asked for.
+//! Tests of error responses and of the number of attempts.
 
 use discovery_servicefabric::client::TransportErrorKind;
 use discovery_servicefabric::{CallError, CallErrorKind, ClusterCalls};
@@ -8,7 +8,7 @@ use crate::client::support::{Act, Gateway, bare, error, ok, page, text, with_hea
 
 use CallErrorKind::{Busy, Denied, Failed, Gone, Malformed, Rejected, TimedOut, Unreachable};
 
-/// The error of a call that is always answered so, and how often it was asked.
+/// Returns the error of a call with this response, and the number of attempts.
 async fn failing(act: Act) -> (CallError, usize) {
     let gateway = Gateway::always(act);
     let error = gateway.client().replicas("p").await.unwrap_err();

@@ -57,7 +57,7 @@ type = "ShopType"
 Web = { type = "WebType", instances = 1 }
 "#;
 
-/// No test takes so long unless it hangs.
+/// The time limit of a test, which only a hanging one exceeds.
 const GUARD: Duration = Duration::from_secs(60);
 
 struct Running {
@@ -105,7 +105,7 @@ impl Running {
         self.when(is_so).await.config.clone().unwrap()
     }
 
-    /// Waits until so many more rounds have been answered.
+    /// Waits until this many more rounds have succeeded.
     async fn rounds(&self, more: u64) {
         let mut reports = self.provider.reports();
         let round = |report: &Option<Arc<discovery_core::RoundReport>>| {

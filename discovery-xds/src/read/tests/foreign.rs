@@ -116,7 +116,7 @@ fn paths_and_hosts_are_tried_as_envoy_tries_them() {
     }
 }
 
-/// The pointers of what is not honoured in a route, whose requests are answered with 503.
+/// Returns the pointers of a route's unsupported parts. Its requests are answered with 503.
 fn refused(change: impl FnOnce(&mut Route)) -> Vec<String> {
     let mut route = to("c", PathSpecifier::Prefix("/".into()));
     change(&mut route);
@@ -250,7 +250,7 @@ fn a_condition_that_is_not_known_leaves_a_virtual_host_as_it_was() {
     assert_eq!(clusters(&mended), ["other", "c"]);
 }
 
-/// Routes that are refused in a virtual host, as `host path: what answers`.
+/// Returns the results of requests to a virtual host with rejected routes, by `host path`.
 pub(super) fn answers(hosts: Vec<VirtualHost>, requests: &[(&str, &str)]) -> Vec<String> {
     let snapshot = snapshot(hosts);
     let answer = |(host, path): &(&str, &str)| match snapshot.find(&Request::get(host, path)) {

@@ -20,12 +20,12 @@ pub(super) struct Request<'a, C, H: ?Sized> {
     method: u8,
 }
 
-/// What happens at the nodes that a request leads to.
+/// The action at each node that a request leads to.
 pub(super) trait Visitor {
     /// Entries of this rank or a greater one are of no interest.
     fn bound(&self) -> u32;
 
-    /// Looks at entries that the trie allows, sorted by rank.
+    /// Visits entries that the trie allows, sorted by rank.
     fn visit(&mut self, entries: &[Entry]);
 }
 
@@ -123,7 +123,7 @@ impl<'r, 'a, C: Candidate, H: RequestHead + ?Sized> Best<'r, 'a, C, H> {
         self.found.map(|entry| entry.route)
     }
 
-    /// Whether an entry was passed over because of its methods.
+    /// Returns true if an entry was skipped because of its methods.
     pub(super) fn refused_method(&self) -> bool {
         self.refused_method
     }

@@ -65,13 +65,13 @@ struct PathWriter {
     text: String,
     /// Defaults that are written only if something follows them, with the `/` before each.
     waiting: String,
-    /// Whether a segment was left out, after which nothing can be written.
+    /// True if a segment was left out, after which nothing can be written.
     left_out: bool,
-    /// Whether the current segment has text.
+    /// True if the current segment has text.
     inside: bool,
-    /// Whether the current segment has text, or text that is waiting.
+    /// True if the current segment has text, written or pending.
     begun: bool,
-    /// Where the last piece of text begins.
+    /// The start of the last piece of text.
     last: usize,
 }
 

@@ -51,8 +51,8 @@ impl MultiPart {
         self.pieces_for(text).is_some()
     }
 
-    /// Shows `each` every parameter, and where in `text`, which [matches](Self::matches), its value is, until that
-    /// returns `false`. From the last to the first.
+    /// Calls `each` with every parameter and the place of its value in `text`, which
+    /// [matches](Self::matches), until it returns `false`. From the last to the first.
     pub(super) fn captures(
         &self,
         text: &str,
@@ -74,7 +74,8 @@ impl MultiPart {
         wanted
     }
 
-    /// How many of the pieces `text` consists of: all, or all but an optional end.
+    /// Returns the number of pieces that `text` consists of: all, or all without the optional end. `None`
+    /// if it does not match.
     fn pieces_for(&self, text: &str) -> Option<usize> {
         if text.is_empty() {
             return None;

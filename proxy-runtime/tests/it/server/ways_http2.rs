@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 that are forwarded as HTTP/1.1 and those that are forwarded over `http` types become the same.
+//! HTTP/2 streams forwarded as HTTP/1.1 and those over `http` types have the same result.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::server::ways::{
     proxy, received_twice,
 };
 
-/// A request, and whether its body tells its length.
+/// A request, with or without a declared length.
 struct Given<'a> {
     method: &'static str,
     target: &'a str,
@@ -51,7 +51,7 @@ fn lines(fields: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Sends the request twice over one connection, and tells what was seen.
+/// Sends the request twice over one connection. Returns the result.
 async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) -> Seen {
     let mut client = Client::connect(address).await;
     let mut response = None;
@@ -74,7 +74,7 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) ->
     }
 }
 
-/// The same is seen on both ways. Returns it.
+/// Asserts that both paths have the same result, and returns it.
 async fn compare(
     name: &str,
     route: &Value,
@@ -363,7 +363,7 @@ async fn what_filters_answer_is_the_same_both_ways() {
 
 #[tokio::test]
 async fn responses_are_the_same_both_ways() {
-    // What HTTP/1.1 may frame in more than one way.
+    // Messages that HTTP/1.1 may frame in several ways.
     let framed = [
         (
             "trailers",

@@ -1,4 +1,4 @@
-//! Which route takes a request: the same one for the model and for Envoy.
+//! Tests that the model and Envoy choose the same route for a request.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use xds_types::pb::envoy::config::route::v3::VirtualHost;
 use super::envoy::{Request, find};
 use super::{bridged, hosts};
 
-/// One of the routes' features each, for all pairs of which precedence says something.
+/// Routes with one feature each, for all pairs that precedence distinguishes.
 const ROUTES: &str = r#"
     "any": {"Match":{"Path":"/{**rest}"}},
     "first": {"Order":-1,"Match":{"Path":"/first/{**rest}"}},

@@ -1,6 +1,6 @@
-//! Real Envoys obey.
+//! Tests with real Envoys.
 //!
-//! Without the program `envoy` each of these says that it was left out.
+//! Without the program `envoy` each test reports that it was left out.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::xds::support::Running;
 use crate::xds::support::envoy::{Envoy, Place, Way};
 use crate::xds::support::resources::Plan;
 
-/// Who answers a request for the service of that name; nothing if nobody does.
+/// Returns the response for the service of that name, if there is one.
 async fn who_answers(envoy: SocketAddr, service: &str) -> Option<(StatusCode, String)> {
     let mut connection = Connection::http1(envoy).await.ok()?;
     let host = format!("{service}.example");

@@ -179,7 +179,7 @@ fn who_has_let_go_of_a_cluster_does_not_get_it_back_with_the_next_change() {
     }
 }
 
-/// On streams of one type nobody knows when the routes are gone.
+/// Streams of one type cannot know when the routes are removed.
 #[test]
 fn a_separate_stream_keeps_removed_clusters_for_a_while() {
     for (protocol, removal) in [(Protocol::Sotw, "cds a=1"), (Protocol::Delta, "cds -b")] {
@@ -293,7 +293,7 @@ fn a_refused_change_of_a_cluster_that_the_client_has_holds_no_routes() {
     }
 }
 
-/// A client of this family takes what it can.
+/// A client of this project accepts the good resources of a response.
 #[test]
 fn a_client_that_accepts_in_part_has_the_routes_of_the_rest() {
     let mut peer = settled(Protocol::Delta, &both());

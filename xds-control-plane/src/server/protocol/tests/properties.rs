@@ -1,5 +1,5 @@
-//! Laws: whatever happens, a client ends with what it wants of the newest state, is told nothing twice, and nothing twice in
-//! one response.
+//! Properties: after any events, a client ends with its subscribed resources of the newest state, gets
+//! nothing twice without a cause, and nothing twice in one response.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::server::fixtures::{clusters, endpoints, listeners, routes};
 
-/// What clients refuse.
+/// The version that clients reject.
 const BAD: &str = "bad";
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -19,7 +19,7 @@ type State = BTreeMap<Arc<str>, String>;
 enum Event {
     /// The newest state: for each type and name a content, where 0 is none.
     Publish(Vec<u8>),
-    /// The client wants these names, the last of which is the wildcard.
+    /// A subscription to these names, the last of which is the wildcard.
     Want(ResourceType, BTreeSet<usize>),
     /// The client reads the next response.
     Read,
@@ -40,7 +40,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     vec(event, 1..60)
 }
 
-/// A client of either protocol, which refuses what is bad in the way of Envoy: the whole response.
+/// A client of either protocol, which rejects bad resources like Envoy: the whole response.
 struct Client {
     protocol: Protocol,
     subscription: Subscription,
@@ -49,9 +49,10 @@ struct Client {
     wanted: BTreeMap<ResourceType, BTreeSet<Arc<str>>>,
     held: BTreeMap<ResourceType, (State, BTreeMap<Arc<str>, Version>)>,
     read: BTreeMap<ResourceType, u64>,
-    /// What the server cannot have a reason to send again.
+    /// The versions that the server has no reason to send again.
     told: BTreeMap<(ResourceType, Arc<str>), Version>,
-    /// Let go of in a request about an overtaken response: the server cannot know, and may tell it once more.
+    /// Names from which it unsubscribed in a request about an overtaken response: the server cannot know,
+    /// and may send them once more.
     doubted: BTreeSet<(ResourceType, Arc<str>)>,
 }
 
@@ -179,7 +180,7 @@ impl Client {
         }
     }
 
-    /// What is gone may come back as it was, and is news again.
+    /// Publishes a view. A removed resource may come back unchanged, and then counts as new.
     fn publish(&mut self, view: Arc<View>) {
         self.told.retain(|(of, name), _| {
             view.served(*of, self.subscription)
@@ -209,7 +210,7 @@ impl Client {
         Ok(())
     }
 
-    /// Of types that are not sent whole, nothing comes again without a cause.
+    /// Checks that resources of types that are not sent as a whole are not repeated without a cause.
     fn hold_to_news(&mut self, reply: &Reply) -> Result<(), TestCaseError> {
         let resource_type = reply.resource_type;
         let whole = self.protocol == Protocol::Sotw && resource_type.has_wildcard();
@@ -282,7 +283,7 @@ impl Client {
         self.say(resource_type, request);
     }
 
-    /// Reads and waits until nothing comes any more.
+    /// Reads and waits until nothing more comes.
     fn settle(&mut self, now: Instant) -> Result<(), TestCaseError> {
         for _ in 0..100 {
             self.receive(now)?;
