@@ -108,8 +108,8 @@ pub struct FailedGroup {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DiscoveredService {
-    /// Its name, unique in the result and compared exactly. The last known good form of the service is kept
-    /// under this name.
+    /// The service's name, unique in the result and compared exactly. The last known good form of the
+    /// service is kept under this name.
     pub name: Arc<str>,
     /// The part of the source that it was listed in, if the source can list parts separately: an application, a
     /// datacenter, a namespace.
@@ -279,7 +279,8 @@ impl DiscoveredService {
     /// Marks destinations whose ids begin with `beginning` as unreadable, while the rest of the service's
     /// configuration is known. Those that served last, in this run or the one before
     /// ([`persist`](crate::RunnerOptions::persist)), continue to serve in the clusters of the same id, with
-    /// a warning that contains their age. For services with [`ServiceContent::Config`], and for last known
+    /// a warning that contains their age. After [`unread_grace`](crate::RunnerOptions::unread_grace) they
+    /// are removed, with another warning. For services with [`ServiceContent::Config`], and for last known
     /// good rules.
     #[must_use]
     pub fn with_unread(mut self, beginning: impl Into<Arc<str>>) -> Self {

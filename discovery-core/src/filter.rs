@@ -146,7 +146,7 @@ fn kept(
         Ok(Err(problem)) => problem,
         Err(broken) => Problem::error("", "filter_failed", format!("a filter {broken}")),
     };
-    // A refusal is an error, whatever the filter calls it.
+    // A rejection is an error, even if the filter uses another severity.
     problem.severity = Severity::Error;
     problem.pointer.insert_str(0, pointer);
     problems.push(problem);

@@ -133,8 +133,9 @@ pub struct ProviderState {
     pub revision: Option<Revision>,
     /// Problems that the provider reports.
     pub problems: Problems,
-    /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them: `/ReverseProxy`. Problems that are
-    /// found elsewhere in the configuration are placed below it. Default: empty.
+    /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them:
+    /// `/ReverseProxy`. Problems that are found elsewhere in the configuration are placed below it.
+    /// Default: empty.
     pub section: Arc<str>,
     /// The status of the provider.
     pub status: ProviderStatus,

@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 
-        // What a crash has left is in nobody's way.
+        // Leftovers of a crash do not get in the way.
         fs::write(&temporary, "half").unwrap();
         fs::set_permissions(&temporary, fs::Permissions::from_mode(0o666)).unwrap();
         Replacement::write(&path, &[b"newest"])

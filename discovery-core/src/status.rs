@@ -17,7 +17,7 @@ use crate::moment::Moment;
 pub struct ProviderStatus {
     /// The state, in one word.
     pub state: SourceState,
-    /// Since when it is in that state.
+    /// The time since which the provider is in that state.
     pub since: Moment,
     /// The time of the last successful poll. In the state [`Partial`](SourceState::Partial) it is the time
     /// of the oldest data that serves. Its age is the age of the configuration that serves.
@@ -136,7 +136,7 @@ impl Failure {
 pub struct QuarantinedService {
     /// The service.
     pub service: Arc<str>,
-    /// Since when.
+    /// The time since which the service is quarantined.
     pub since: Moment,
     /// The time at which the rules that serve instead, routes and cluster settings, were last confirmed.
     /// `None` if nothing serves.

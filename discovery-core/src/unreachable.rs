@@ -31,7 +31,7 @@ pub enum Unreachable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreachableService {
-    /// Its name in the source's last result.
+    /// The service's name in the source's last result.
     pub name: Arc<str>,
     /// The kind of failure.
     pub seen: Unreachable,
@@ -67,8 +67,8 @@ impl UnreachableClusters {
         Self::default()
     }
 
-    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next failure repeats
-    /// it.
+    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next
+    /// failure repeats it.
     pub fn report(&self, cluster: &ClusterId, seen: Unreachable) {
         let Some(mut waiting) = self.waiting.try_lock() else {
             return;
@@ -84,14 +84,14 @@ impl UnreachableClusters {
         }
     }
 
-    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100 ms have passed
-    /// since they were last taken.
+    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100
+    /// ms have passed since they were last taken.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time; nothing is lost.
     pub async fn next(&self) -> Vec<(ClusterId, Unreachable)> {
-        // Nobody listens meanwhile, so that reports wake nobody.
+        // No listener meanwhile, so that reports cause no wake-ups.
         let take_from = *self.take_from.lock();
         if let Some(take_from) = take_from {
             sleep_until(take_from).await;

@@ -272,7 +272,7 @@ impl Certificates {
 
     async fn connector(self: Arc<Self>) -> TlsConnector {
         let looking = Arc::clone(&self);
-        // A slow disk keeps nobody else waiting.
+        // A slow disk delays no one else.
         let _ = tokio::task::spawn_blocking(move || looking.look()).await;
         let newest = self.newest.lock();
         newest.connector.clone()

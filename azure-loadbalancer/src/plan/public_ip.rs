@@ -162,16 +162,17 @@ pub(super) fn build<'a>(
         });
         // Only the first service with a label can have it, since an address has one.
         for (holder, label) in labels.take(1) {
-            let has = world
-                .public_ip(id)
-                .filter(|_| world.config.edition == Edition::Note);
+            let is_note = world.config.edition == Edition::Note;
+            let has = world.public_ip(id).filter(|_| is_note);
             let settings = has.and_then(|address| address.properties.dns_settings.as_ref());
             let its_label = settings.and_then(|settings| settings.domain_name_label.as_ref());
-            if has.is_some() && its_label != Some(label) {
+            // A new address is made without it while the old one has it.
+            let is_late = is_note && is_label_elsewhere(world, id, holder, label);
+            if is_late || (has.is_some() && its_label != Some(label)) {
                 all.warnings.insert(Warning {
                     service: Some(holder.clone()),
                     what: format!(
-                        "public address {} does not get label {label}: edition note writes labels only when an address is made; use edition current, or write the label by hand",
+                        "public address {} does not get label {label}: edition note writes labels only when an address is made, and one that another address has not even then; use edition current, or write the label by hand",
                         id.name()
                     ),
                 });

@@ -79,8 +79,8 @@ pub(super) struct World<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// The services, ordered by key.
     pub(super) subjects: Vec<Subject<'a>>,
-    /// The duplicate keys of services, of which only the first by UID counts.
-    pub(super) repeated: BTreeSet<ServiceKey>,
+    /// The services with duplicate keys, of which only the first by UID counts.
+    pub(super) repeated: BTreeMap<&'a ServiceKey, Vec<&'a Service>>,
     by_prefix: HashMap<String, SubjectIndex>,
     by_key: HashMap<&'a ServiceKey, SubjectIndex>,
     /// The services in the tags of this cluster's public addresses.
@@ -109,11 +109,12 @@ impl<'a> World<'a> {
         // Sorted input makes the plan independent of the order of services.
         let mut sorted: Vec<_> = services.iter().collect();
         sorted.sort_by(|a, b| (&a.key, &a.uid).cmp(&(&b.key, &b.uid)));
-        let mut repeated = BTreeSet::new();
+        let mut repeated: BTreeMap<_, Vec<&Service>> = BTreeMap::new();
         sorted.dedup_by(|a, b| {
+            let (a, b) = (*a, *b);
             let is_same = a.key == b.key;
             if is_same {
-                repeated.insert(b.key.clone());
+                repeated.entry(&b.key).or_insert_with(|| vec![b]).push(a);
             }
             is_same
         });

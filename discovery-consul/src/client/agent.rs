@@ -15,11 +15,11 @@ use super::{ConsulClient, ConsulError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentSelf {
-    /// Its datacenter.
+    /// The agent's datacenter.
     pub datacenter: String,
-    /// Its node.
+    /// The name of the agent's node.
     pub node: String,
-    /// Its version.
+    /// The agent's version.
     pub version: String,
 }
 
@@ -49,13 +49,13 @@ pub struct ServiceDefinition {
     pub id: String,
     /// Address of the instance. Empty for the address of the node.
     pub address: String,
-    /// Its port; 0: none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
     /// Free text.
     pub tags: Vec<String>,
     /// Free text by key.
     pub meta: BTreeMap<String, String>,
-    /// Its share of the requests. Default: 1.
+    /// The instance's share of the requests. Default: 1.
     pub weights: Option<ServiceWeights>,
     /// Addresses for clients in other networks.
     pub tagged_addresses: BTreeMap<String, TaggedAddress>,
@@ -247,8 +247,8 @@ impl ConsulClient {
         })
     }
 
-    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an earlier form of it that
-    /// it has no more are removed.
+    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an
+    /// earlier form of it that it has no more are removed.
     ///
     /// # Errors
     ///

@@ -67,7 +67,7 @@ impl Call {
     pub(super) fn new<'p>(method: Method, parts: impl IntoIterator<Item = &'p str>) -> Self {
         let mut path = String::from("/v1");
         for part in parts {
-            // A URL has no other way to say that a part is `.` or `..`, and proxies would resolve them.
+            // A URL has no other way to contain `.` or `..` as a part, and proxies would resolve them.
             let part = utf8_percent_encode(part, UNRESERVED).to_string();
             let part = match &*part {
                 "." => "%2E".to_owned(),
@@ -196,7 +196,7 @@ impl Shared {
     async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, ConsulError> {
         let _turn = self.budget.turn(call.wait.is_some()).await;
         let request = self.request(call).await?;
-        // A server adds up to a sixteenth to the wait. Whoever is silent for longer is given up with its connection: it
+        // A server adds up to a sixteenth to the wait. After a longer silence the connection is closed: it
         // would hang for ever.
         let wait = call.wait.unwrap_or_default();
         let limit = wait + wait / 16 + self.options.request_timeout;

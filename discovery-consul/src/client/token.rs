@@ -286,7 +286,7 @@ mod tests {
         tokens.current().await.unwrap_err();
         noticed(&|| std::fs::write(&path, "first").unwrap()).await;
         assert_eq!(tokens.current().await.unwrap(), Some(token("first")));
-        // One that was refused is the same until it is replaced.
+        // A rejected token is the same until it is replaced.
         tokens.refused();
         let soon = Duration::from_millis(2_500);
         assert!(tokio::time::timeout(soon, tokens.changed()).await.is_err());

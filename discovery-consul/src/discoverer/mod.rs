@@ -138,7 +138,8 @@ impl ConsulDiscoverer {
         }
     }
 
-    /// A runner for it, with options and labels that are derived from its own: one may still add filters and validators.
+    /// A runner for it, with options and labels that are derived from its own: one may still add filters
+    /// and validators.
     pub fn runner(&self) -> Runner {
         let services = &self.options.services;
         let labels = KeyValueLabels::with_rules(LabelRules::new(services.label_prefix.clone()))
@@ -223,9 +224,9 @@ impl ConsulDiscoverer {
             return Err(DiscoverError::transient(reason));
         }
         let patience = self.options.patience;
-        // One that has failed just now may answer when it is asked again.
+        // One that has failed just now may respond to a retry.
         let all = states.wait_for(|state| convert::unread_part(state).is_none());
-        // Whoever is still silent then is reported as such.
+        // Those that are still silent then are reported.
         let _ = timeout(patience, all).await;
         let defaults = sources.defaults.wait_for(|defaults| defaults.is_known);
         let _ = timeout(patience, defaults).await;
@@ -306,7 +307,7 @@ impl Discoverer for ConsulDiscoverer {
         }
         let defaults = Arc::clone(&sources.defaults.borrow());
         let options = Arc::clone(&self.options);
-        // It takes a while for thousands of services, on a thread where that holds nobody up.
+        // It takes a while for thousands of services, on a blocking thread.
         let convert = move || convert::discovery_of(&state, &defaults, &options.services);
         match tokio::task::spawn_blocking(convert).await {
             Ok(discovery) => Ok(discovery),
@@ -317,7 +318,8 @@ impl Discoverer for ConsulDiscoverer {
         }
     }
 
-    // `unreachable` is ignored: blocking queries are answered when something changes, and asking again gives the same.
+    // `unreachable` is ignored: blocking queries return when something changes, and another query returns
+    // the same.
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         let sources = seen.get_or_insert_with(|| self.sources());
@@ -325,7 +327,7 @@ impl Discoverer for ConsulDiscoverer {
         tokio::select! {
             Ok(()) = states.changed() => {}
             Ok(()) = defaults.changed() => {}
-            // Both are over only when the watch is, and then nothing changes any more.
+            // Both end only with the watch, and then nothing changes any longer.
             else => std::future::pending().await,
         }
     }

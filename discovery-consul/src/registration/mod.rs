@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is critical, and some
-//! time later the instance is taken out of the catalog.
+//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is
+//! critical, and some time later the instance is taken out of the catalog.
 
 mod keeper;
 #[cfg(test)]

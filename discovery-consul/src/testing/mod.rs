@@ -1,7 +1,7 @@
 //! A Consul in memory: several datacenters, blocking queries, and faults on demand.
 //!
-//! [`FakeConsul`] is a [`Transport`], so a client over it behaves as over HTTP, and virtual time works. The tests of this
-//! crate hold it to the same contract as a real agent.
+//! [`FakeConsul`] is a [`Transport`], so a client over it behaves as over HTTP, and virtual time works. The
+//! tests of this crate hold it to the same contract as a real agent.
 //!
 //! ```
 //! use discovery_consul::client::{Query, ServiceDefinition};

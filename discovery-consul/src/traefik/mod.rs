@@ -307,7 +307,7 @@ impl Translation {
         let are_one = first.is_none_or(|first| settings.all(|other| other == first));
         let chosen = match wanted.into_iter().next() {
             Some(chosen) => chosen.clone(),
-            // Without a router the only service may still say how the cluster is.
+            // Without a router the only service may still configure the cluster.
             None if self.services.len() == 1 => self.services.keys().next().cloned(),
             None => None,
         };

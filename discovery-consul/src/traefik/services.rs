@@ -92,7 +92,7 @@ impl Service {
         said.is_none_or(|(_, value)| !value.eq_ignore_ascii_case("false"))
     }
 
-    /// Its labels. Returns the keys of tags that have no effect.
+    /// Adds the labels of the service to `labels`, and returns the keys of tags that have no effect.
     pub(super) fn labels(&self, labels: &mut Labels) -> Vec<&str> {
         let mut ignored = Vec::new();
         for (setting, (key, value)) in &self.0 {

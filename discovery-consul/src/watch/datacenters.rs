@@ -160,7 +160,7 @@ impl AllWatching {
         }
     }
 
-    /// The lists of datacenters, one after the other, if they are wanted. Nothing else waits for one that hangs.
+    /// Lists the datacenters repeatedly, if the lists are needed. A hanging list delays nothing else.
     fn lists(&self) -> BoxStream<'static, Listed> {
         if self.options.datacenters != Datacenters::All {
             return stream::pending().boxed();

@@ -17,7 +17,7 @@ use crate::text::without_root;
 ///
 /// | label | is |
 /// |---|---|
-/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser says otherwise; with other labels of the prefix that is a warning |
+/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser is configured otherwise; with other labels of the prefix that is a warning |
 /// | `proxy.cluster.id` | id of the cluster; unset: the service's name |
 /// | `proxy.cluster.loadBalancingPolicy` | text |
 /// | `proxy.cluster.sessionAffinity.{enabled, policy, failurePolicy, affinityKeyName}` | boolean, texts |
@@ -29,7 +29,7 @@ use crate::text::without_root;
 /// | `proxy.cluster.httpClient.webProxy.{address, bypassOnLocal, useDefaultCredentials}` | text, booleans |
 /// | `proxy.cluster.httpRequest.{activityTimeout, version, versionPolicy, allowResponseBuffering}` | time, names, boolean |
 /// | `proxy.cluster.metadata.<key>` | text; the key may have dots |
-/// | `proxy.destinations.{weight, priority, zone, host}` | numbers, texts: for every destination that does not say so itself |
+/// | `proxy.destinations.{weight, priority, zone, host}` | numbers, texts: for every destination without its own |
 /// | `proxy.destinations.metadata.<key>` | text: for every destination without its own |
 /// | `proxy.routes.<name>.path` | route template |
 /// | `proxy.routes.<name>.hosts`, `.methods` | lists |
@@ -134,7 +134,8 @@ impl LabelsParser for KeyValueLabels {
             .is_some_and(|value| !value.trim().is_empty());
         let enabled = match root.boolean("Enable") {
             Some(enabled) => enabled,
-            // What was meant by a value that is not a boolean is not known, so the rest is read and the service refused.
+            // The intention of a value that is not a boolean is unknown, so the rest is read and the
+            // service rejected.
             None => written || self.enabled_by_default,
         };
         if !enabled {

@@ -44,7 +44,7 @@ pub(super) struct Source {
     pub(super) newest: Option<Arc<Prepared>>,
     /// The configuration that serves.
     pub(super) serving: Option<Arc<Prepared>>,
-    /// Since when the newest configuration is not the one that serves.
+    /// The time since which the newest configuration is not the one that serves.
     pub(super) refused_since: Option<Moment>,
     /// The unusable configuration that was last counted, while it stays unusable.
     pub(super) unusable: Option<Unusable>,
@@ -144,7 +144,7 @@ impl Worker {
             };
             let ended = Instant::now();
             let resolved = self.changed(retry).await;
-            // Whatever changes until then is part of the same publication.
+            // Changes until then are part of the same publication.
             let earliest = ended + self.options.min_gap;
             if let Some(resolutions) = &mut self.resolutions {
                 let latest = if resolved {
@@ -246,7 +246,7 @@ async fn any_changed(sources: &mut [Source]) {
         .collect();
     poll_fn(|context| {
         for (wait, open) in &mut waits {
-            // A provider that is gone has nothing new to say, but would be ready for ever.
+            // A provider that was dropped has no more changes, but would be ready for ever.
             if **open && let Poll::Ready(result) = wait.as_mut().poll(context) {
                 match result {
                     Ok(()) => return Poll::Ready(()),

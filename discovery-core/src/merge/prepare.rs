@@ -71,7 +71,7 @@ impl Preparation {
             provider: &self.provider,
         };
         let mut listed = Listed::of(&config);
-        // Shared with the provider unless somebody edits it.
+        // Shared with the provider unless a filter edits it.
         let mut problems = match self.filters.is_empty() {
             true => Problems::new(),
             false => filter_config(&self.filters, &context, Arc::make_mut(&mut config)),

@@ -142,7 +142,7 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
         }
         _ => require_regular(path)?,
     }
-    // Whoever could put a file here could say where requests go.
+    // Anyone who can put a file here decides where requests go.
     check_directory(path)?;
     let file = match File::open(path) {
         Ok(file) => file,

@@ -3,6 +3,7 @@
 
 mod evaluate;
 mod fallback;
+mod good;
 mod hints;
 mod options;
 mod publish;
@@ -28,11 +29,12 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::evaluate::Evaluator;
+pub(crate) use self::good::Good;
 use self::hints::Hints;
 pub use self::options::{ConfirmRemoval, RunnerOptions};
 use self::publish::Publisher;
+pub(crate) use self::registry::KeptService;
 use self::registry::Registry;
-pub(crate) use self::registry::{Good, KeptService};
 use self::schedule::Schedule;
 use self::triggers::{Pause, Triggers};
 use self::validation::Validation;
@@ -195,6 +197,7 @@ impl Runner {
                 parser: self.parser,
                 filters: self.filters,
                 compile: self.compile,
+                unread_grace: options.unread_grace,
             }),
             validation: Validation::new(
                 Arc::clone(&source),
@@ -319,7 +322,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     }
     let options = worker.options.clone();
     let mut schedule = Schedule::new(&options);
-    // Whether a trigger has made a round begin early since the source last answered.
+    // True if a trigger has started a round early since the last successful poll.
     let mut hurried = false;
     let mut was_away = false;
     loop {
@@ -339,7 +342,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
         if std::mem::replace(&mut was_away, is_away) && !is_away {
             hints.source_is_back();
         }
-        // Looking takes half of the time at most, whatever a round costs.
+        // Refreshes take at most half of the time, independent of the cost of a round.
         let mut look_from = (ended + (ended - started)).max(started + options.min_gap);
         let mut may_look = true;
         let (wait, early, patience) = match end {
@@ -354,8 +357,9 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
                 let wait = if behind { wait.min(CATCH_UP) } else { wait };
                 (wait, true, Duration::ZERO)
             }
-            // Who is back says so. But a source that fails and says "changed" all the time must not defeat the
-            // back-off, so it is heard once, not before the first step, and not if it asked for patience itself.
+            // A source that is back notifies of it. But one that fails and notifies of changes all the time
+            // must not defeat the back-off: it is heard once, not before the first step, and not if it
+            // requested a longer wait.
             RoundEnd::Failed(error, failures) => {
                 let early = !hurried && error.retry_after().is_none();
                 look_from = look_from.max(ended + schedule.first_step());

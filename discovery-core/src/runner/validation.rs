@@ -168,7 +168,7 @@ impl Validation {
             let Some(ended) = running.join_next().await else {
                 break;
             };
-            // Panics are contained inside, and nobody aborts the tasks.
+            // Panics are contained inside, and the tasks are never aborted.
             if let Ok((position, verdict)) = ended {
                 verdicts[position] = Some(verdict);
             }

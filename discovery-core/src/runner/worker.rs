@@ -106,10 +106,11 @@ impl Worker {
         problems.extend(failed_groups.iter().map(|failed| failed.problem.clone()));
 
         let registry = self.registry.take()?;
+        let grace = self.options.unread_grace;
         let (registry, listed, mut problems) = off_the_runtime(move || {
             let services = registry.arrange(services, &mut problems);
             let with_memory = |mut service: DiscoveredService| {
-                registry.add_unread(&mut service);
+                registry.add_unread(&mut service, grace);
                 let remembered = registry.remembered(&service);
                 (service, remembered)
             };
@@ -119,7 +120,7 @@ impl Worker {
         .await?;
         self.registry = Some(registry);
 
-        // This runs parsers and filters of others, which nobody can stop.
+        // This runs foreign parsers and filters, which cannot be stopped.
         let evaluator = Arc::clone(&self.evaluator);
         let limit = self.options.discover_timeout;
         let evaluated = self.evaluation.run(limit, move || {
@@ -213,11 +214,11 @@ impl Worker {
         .await?;
         self.registry = Some(registry);
         if in_doubt.is_empty() {
-            // Whoever waited for a turn needs none any more.
+            // Services that waited for validation no longer need it.
             self.validation.fallbacks(Vec::new()).await;
             return Some(Ok(answer));
         }
-        // This runs parsers and filters of others, which nobody can stop.
+        // This runs foreign parsers and filters, which cannot be stopped.
         let evaluator = Arc::clone(&self.evaluator);
         let limit = self.options.discover_timeout;
         let made = self.evaluation.run(limit, move || {
@@ -355,7 +356,7 @@ impl Worker {
             .await;
         let mut still = Vec::with_capacity(kept.len());
         for (service, verdict) in kept.into_iter().zip(verdicts) {
-            // A validator that cannot answer has accepted the service before.
+            // A validator that cannot respond has accepted the service before.
             if verdict.answered && verdict.problems.has_errors() {
                 let pointer = pointer_to("/Services", &service.name);
                 dropped.append(verdict.problems.under(&pointer));

@@ -81,7 +81,7 @@ impl Session {
         if !prefilter {
             return self.client.members().await;
         }
-        // Not by status: who has failed or is leaving is a part of the picture.
+        // Not by status: failed and leaving members are needed too.
         let with_service = MemberFilter::default().with_tag("service", ".+");
         self.client.members_filtered(&with_service).await
     }

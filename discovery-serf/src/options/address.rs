@@ -30,7 +30,8 @@ impl AddressError {
     }
 }
 
-/// The address of an agent's RPC as `host:port`: with the port 7373 if there is none, with an address of IPv6 in brackets.
+/// The address of an agent's RPC as `host:port`: with the port 7373 if there is none, with an address of
+/// IPv6 in brackets.
 ///
 /// # Errors
 ///

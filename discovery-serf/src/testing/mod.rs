@@ -90,7 +90,8 @@ impl AgentInMemory {
         }
     }
 
-    /// Replaces the members of the cluster, without an event. The agent's own node is one of them only if it is in the list.
+    /// Replaces the members of the cluster, without an event. The agent's own node is one of them only if
+    /// it is in the list.
     pub fn set_members(&self, members: impl IntoIterator<Item = Member>) {
         self.edit(|state| state.members = members.into_iter().collect());
     }

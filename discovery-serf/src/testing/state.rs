@@ -109,7 +109,7 @@ impl Shared {
 
     pub(super) fn emit(&self, event: &Event) {
         for connection in self.state.borrow().connections.values() {
-            // A real agent does not tell either that it has dropped one.
+            // A real agent does not report dropped events either.
             let _ = connection.try_send(event.clone());
         }
     }

@@ -59,7 +59,8 @@ impl<'a> Encoder<'a> {
         self
     }
 
-    /// A marker with a length in it, or followed by a length of 1, 2 or 4 bytes, whichever is shortest of those there are.
+    /// A marker with a length in it, or followed by a length of 1, 2 or 4 bytes, whichever is shortest of
+    /// those there are.
     fn head(
         &mut self,
         length: usize,

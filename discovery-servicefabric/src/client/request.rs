@@ -44,7 +44,7 @@ pub(super) struct Call {
 pub(super) enum Safety {
     /// No effect.
     Reads,
-    /// Something may happen twice.
+    /// A change that may be made twice.
     Writes,
 }
 

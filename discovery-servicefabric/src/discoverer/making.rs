@@ -61,7 +61,7 @@ impl Making {
                 let message = format!("the service is not read: {error}");
                 self.deciding
                     .add(name, Verdict::Refused, vec![message.clone()]);
-                // It must not keep a last good form, which would be that of another service.
+                // It must not keep a last known good form, which would be that of another service.
                 let service = DiscoveredService::not_enlisted(Arc::clone(name))
                     .in_group(Arc::clone(application))
                     .with_problem(Problem::warning("", "name_not_usable", message));
@@ -155,6 +155,7 @@ impl Making {
         if problems.has_errors() {
             service.problems = problems;
         }
+        service.problems.extend(known.unread());
         self.push(known, self.with_rebuild(known, service));
     }
 
@@ -164,7 +165,7 @@ impl Making {
         let (Some(read), Some(parser)) = (&known.read, &self.parser) else {
             return service;
         };
-        // What served of partitions of which nothing is known now serves on.
+        // What served of partitions that cannot be read serves on for a while.
         let unread = read.unread.keys().map(|id| partition_prefix(id));
         let service = unread.fold(service, DiscoveredService::with_unread);
         let parser = Arc::clone(parser);

@@ -49,7 +49,7 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed. What is wrong with what was read is said in [`DeclaredLabels::problems`].
+    /// A call failed. Problems of the content that was read are in [`DeclaredLabels::problems`].
     async fn declared(
         &self,
         calls: &dyn ClusterCalls,
@@ -106,7 +106,7 @@ impl DeclaredLabels {
 pub struct LabelledBy<'a> {
     /// The service's name.
     pub service: &'a str,
-    /// Its id in paths.
+    /// The service's id in paths.
     pub service_id: &'a str,
     /// The labels that its type declares.
     pub declared: &'a DeclaredLabels,
@@ -137,7 +137,7 @@ impl<'a> LabelledBy<'a> {
 pub struct ServiceLabels {
     /// The labels, ready to be parsed.
     pub labels: Arc<Labels>,
-    /// Tells if the service opted in to be served.
+    /// The opt-in of the service.
     pub enlisted: Enlisted,
     /// True if the labels may change without a change of the manifest or the application, so that each
     /// round must read them again.
@@ -156,7 +156,7 @@ pub enum Enlisted {
     /// Not opted in.
     #[default]
     No,
-    /// Its labels cannot be read.
+    /// Not known, because the labels cannot be read.
     Unknown,
 }
 

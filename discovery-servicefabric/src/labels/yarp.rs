@@ -1,4 +1,4 @@
-//! The labels of YARP's Service Fabric integration, of its successor, and what they had no labels for.
+//! The labels of YARP's Service Fabric integration and of its successor, with extensions.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use self::listing::DENIED;
+pub(crate) use self::listing::DENIED;
 use self::memory::{KnownApplication, TypeKey};
 pub(crate) use self::memory::{KnownService, Memory};
 pub(crate) use self::parts::PARTITION_NOT_READ;
@@ -84,13 +84,13 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Nothing could be read: the cluster answered no call, the applications could not be listed, or everything below them
-    /// failed and there was no round before or the list is an old one. A list of applications that was read just now is an
-    /// answer by itself: what it lacks is gone, however the rest fares.
+    /// Nothing could be read: all calls failed, the applications could not be listed, or everything below
+    /// them failed and there was no round before or the list is an old one. A current list of applications
+    /// is a result by itself: applications missing from it are removed, even if everything else fails.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any await point; nothing is remembered then but answers of the cluster.
+    /// May be dropped at any await point; only responses of the cluster stay cached then.
     pub(crate) async fn read(
         &self,
         before: &Memory,
@@ -130,12 +130,13 @@ impl Topology {
             && tally.answered == answered
             && let Some((kind, failure)) = tally.failure
         {
-            // Old answers stand in for single calls. When there is nothing else, the source is not there.
+            // Old responses replace those of single calls. If there are only old ones, the source is
+            // unavailable.
             let message = format!("the cluster answers nothing: {failure}");
             return Err(failed(kind, message));
         }
         if is_whole {
-            // What was not asked for in two full refreshes is not there any more.
+            // Entries that were not requested in two full refreshes no longer exist.
             let refresh = self.options.full_refresh_period;
             self.calls.evict((refresh * 2).max(period * 4));
         }
@@ -159,9 +160,18 @@ impl Topology {
         &self,
         call: impl Future<Output = Result<T, CallError>> + Send,
     ) -> Result<T, CallError> {
+        self.within(PATIENCE, call).await
+    }
+
+    /// The same with another patience.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        call: impl Future<Output = Result<T, CallError>> + Send,
+    ) -> Result<T, CallError> {
         let call = async {
-            timeout(PATIENCE, call).await.unwrap_or_else(|_| {
-                let seconds = PATIENCE.as_secs();
+            timeout(patience, call).await.unwrap_or_else(|_| {
+                let seconds = patience.as_secs();
                 let message = format!("no answer within {seconds} s, and the others do not wait");
                 let kind = CallErrorKind::TimedOut;
                 Err(CallError::new(kind, "reading the cluster", message))

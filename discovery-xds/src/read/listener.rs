@@ -75,7 +75,7 @@ pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Pr
         for config in chain.filters.iter().filter_map(typed) {
             match config.type_url == MANAGER {
                 true => take(config, is_closed || closes, &mut reading),
-                // What an HTTP chain has besides was judged before.
+                // The other parts of an HTTP chain were checked before.
                 false => reading.ignore_if(!is_http_chain(chain), &config.type_url),
             }
         }

@@ -119,7 +119,8 @@ impl<'e> VirtualHosts<'e> {
         self.insert(id, &None, rank.order(hosts::LAST), nowhere);
     }
 
-    /// The routes of a virtual host, or those that it had if a condition of theirs is all that cannot be honoured.
+    /// Returns the routes of a virtual host, or its earlier ones if only conditions of routes are
+    /// unsupported.
     fn last_good(&mut self, host: &VirtualHost, reading: &mut Reading) -> HostRoutes {
         let (refusals, conditions) = (reading.refusals(), self.conditions);
         let read: HostRoutes = self.routes(host, reading).into();

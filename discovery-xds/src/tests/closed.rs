@@ -125,7 +125,7 @@ async fn another_listener_does_not_open_what_one_guards() {
     )
     .await;
     state(&mut states, is_closed).await;
-    // A listener that is gone guards nothing.
+    // A removed listener restricts nothing.
     stream.answer(full(Lds, "5", "5", &[open])).await;
     serving(&mut states, ONE).await;
 }
@@ -172,7 +172,7 @@ async fn a_restart_opens_nothing() {
     let stream = script.full().await;
     say(&stream, "1", &[guarded(listener("http", "main"))]).await;
     state(&mut states, is_closed).await;
-    // That it was written wakes nobody.
+    // The write causes no notification.
     let is_saved = || {
         (states.borrow().status.persistence.as_ref()).is_some_and(|kept| kept.last_saved.is_some())
     };

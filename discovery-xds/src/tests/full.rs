@@ -48,7 +48,7 @@ async fn versions_and_nonces_are_those_of_what_was_accepted() {
     assert_eq!(stream.request().await.resource_names, ["c"]);
     serving(&mut states, ONE).await;
 
-    // What is refused leaves the version that is used.
+    // A rejected response keeps the version in use.
     let mut bad = full(Rds, "d", "8", &[]);
     let mut routes = xds_types::pb::envoy::config::route::v3::RouteConfiguration {
         name: "main".into(),
@@ -68,7 +68,7 @@ async fn versions_and_nonces_are_those_of_what_was_accepted() {
     let kept = state(&mut states, |state| !state.problems.is_empty()).await;
     assert_eq!(kept.config.as_ref().unwrap().routes.len(), 1);
 
-    // What is not among all clusters does not exist any more.
+    // A cluster that is not among all clusters no longer exists.
     stream.answer(full(Cds, "e", "9", &[])).await;
     let empty = state(&mut states, |state| {
         state

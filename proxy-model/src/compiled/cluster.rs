@@ -25,7 +25,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Its id, unique in the snapshot.
+    /// The cluster's id, unique in the snapshot.
     pub fn id(&self) -> &ClusterId {
         self.source.id()
     }
@@ -158,8 +158,8 @@ impl ActiveCheck {
         &self.path
     }
 
-    /// Percent-encoded path to append to the base path of this destination's health address: its own, else the cluster's;
-    /// may be empty.
+    /// Percent-encoded path to append to the base path of this destination's health address: its own, else
+    /// the cluster's; may be empty.
     pub fn path_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
         destination.health_path().unwrap_or(&self.path)
     }

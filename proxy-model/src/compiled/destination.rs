@@ -26,7 +26,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Its id, unique in the cluster.
+    /// The destination's id, unique in the cluster.
     pub fn id(&self) -> &DestinationId {
         self.source.id()
     }
@@ -46,8 +46,8 @@ impl Destination {
         self.health.as_ref().unwrap_or(&self.address)
     }
 
-    /// Percent-encoded path of its probes, if it has one of its own: [`ActiveCheck::path_at`](super::ActiveCheck::path_at)
-    /// is the one to use.
+    /// Percent-encoded path of its probes, if it has one of its own:
+    /// [`ActiveCheck::path_at`](super::ActiveCheck::path_at) is the one to use.
     pub fn health_path(&self) -> Option<&str> {
         self.health_path.as_deref()
     }

@@ -76,8 +76,8 @@ pub struct RouteConfig {
 pub struct WeightedCluster {
     /// The cluster.
     pub cluster_id: ClusterId,
-    /// Its share, relative to the sum of all weights of the route. With 0 it gets no requests. At most
-    /// 1,000,000. Default: 1.
+    /// The cluster's share, relative to the sum of all weights of the route. With 0 it gets no requests. At
+    /// most 1,000,000. Default: 1.
     #[cfg_attr(
         feature = "schema",
         schemars(range(max = 1_000_000), default = "default_weight")

@@ -173,8 +173,8 @@ impl<'n> ObjectReader<'n, '_> {
         self.scalar(key, |node| scalar::choice(node, names))
     }
 
-    /// A list of texts. A `null` in it is an empty text, and so is what had a problem, so that the others keep their
-    /// places.
+    /// Reads a list of texts. An element that is `null`, or has a problem, becomes an empty text, so that
+    /// the others keep their positions.
     pub fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {
         self.list(key, |node, pointer, problems| match node {
             Node::Null => Some(String::new()),

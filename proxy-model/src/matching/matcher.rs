@@ -53,11 +53,11 @@ impl Default for RouteMatcherParts {
 /// The first thing about a request that a route does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Its host.
+    /// The request's host.
     Host,
-    /// Its path.
+    /// The request's path.
     Path,
-    /// Its method.
+    /// The request's method.
     Method,
     /// A header, by its name in lower case.
     Header(String),
@@ -200,8 +200,8 @@ impl RouteMatcher {
         self.signature() == other.signature()
     }
 
-    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria): with it, a map
-    /// finds all that are equal.
+    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria):
+    /// with it, a map finds all that are equal.
     pub fn signature(&self) -> String {
         let hosts = sorted(self.0.hosts.iter().map(HostPattern::signature));
         format!("{}\n{hosts:?}", self.signature_but_hosts())

@@ -27,8 +27,9 @@ const MOST_LEVELS: usize = 64;
 ///
 /// # Errors
 ///
-/// It is not YAML, has a second document, tags, merge keys, or more than 64 levels (`invalid_yaml`, with line and column), or is
-/// larger (`document_too_large`). Keys written twice are left for readers to report.
+/// It is not YAML, has a second document, tags, merge keys, or more than 64 levels (`invalid_yaml`, with
+/// line and column), or is larger (`document_too_large`). Keys written twice are left for readers to
+/// report.
 pub fn parse(text: &str) -> Result<Node, Problems> {
     if text.len() > MOST_BYTES {
         let message = format!(

@@ -67,7 +67,7 @@ fn left_of(route: &Route, lost: &BTreeSet<&str>) -> Option<Route> {
             clusters.retain(|cluster| !lost.contains(cluster.name.as_str()));
             let weight = |cluster: &ClusterWeight| cluster.weight.map_or(0, |w| w.value);
             let is_idle = clusters.iter().all(|cluster| weight(cluster) == 0);
-            // Envoy wants somebody to have some weight.
+            // Envoy requires some weight above zero.
             if let Some(first) = clusters.first_mut().filter(|_| is_idle) {
                 first.weight = Some(number(100));
             }

@@ -24,8 +24,8 @@ const MOST_PROBLEMS: usize = 100;
 /// and reported with the resources. The last known good resources stay while the provider has nothing else;
 /// before its first configuration there are none.
 ///
-/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the provider's last
-/// state.
+/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the
+/// provider's last state.
 ///
 /// # Panics
 ///

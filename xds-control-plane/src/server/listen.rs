@@ -36,7 +36,7 @@ pub(crate) trait Upgrade: Clone + Send + 'static {
     fn upgrade(self, stream: TcpStream) -> impl Future<Output = io::Result<Transport>> + Send;
 }
 
-/// Without TLS.
+/// Connections without TLS.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 

@@ -170,7 +170,7 @@ impl Followed {
     pub(super) async fn run(mut self) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            // A slow disk keeps nobody waiting.
+            // A slow disk delays no handshake.
             let looked = tokio::task::spawn_blocking(move || {
                 self.look();
                 self

@@ -122,7 +122,7 @@ impl Live {
         groups.sort();
         let mut seen = BTreeSet::new();
         let localities = groups.into_iter().filter_map(|(priority, zone, places)| {
-            // Who is in two datacenters is in the nearer one.
+            // An instance in two datacenters counts for the nearer one.
             let places: Vec<_> = places.iter().filter(|place| seen.insert(**place)).collect();
             (!places.is_empty()).then(|| LocalityLbEndpoints {
                 locality: Some(Locality {

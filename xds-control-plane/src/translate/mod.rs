@@ -10,7 +10,7 @@
 //! | a listener of the static file | a listener |
 //! | the instances of Consul's service with the name of the cluster | endpoints, those of the own datacenter first |
 //!
-//! The same is made of the same, in whatever order it comes.
+//! Equal data gives an equal result, in any order.
 
 mod clusters;
 mod defaults;

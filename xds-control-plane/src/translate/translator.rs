@@ -193,7 +193,7 @@ impl Translator {
         }
         // Tags are for services that the registry does not know.
         for (name, service) in &known.catalog.services {
-            // One that is not known may ask for it, too; if it did before it stays as it was.
+            // An unknown service may have opted in too; if it had before, it stays unchanged.
             let may_ask = tags::asks_to_be_served(service) || !service.unknown.is_empty();
             if of_registry.contains(name) || !may_ask {
                 continue;

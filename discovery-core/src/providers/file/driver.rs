@@ -100,7 +100,7 @@ impl Follower {
             () = self.watch.signalled() => {}
             () = tokio::time::sleep(poll) => return,
         }
-        // Whoever writes a file writes it in several steps.
+        // Files are usually written in several steps.
         let settle = self.options.settle.min(LONGEST);
         let latest = Instant::now() + self.options.settle_max.min(LONGEST);
         let mut quiet = Instant::now() + settle;

@@ -46,8 +46,8 @@ pub(super) struct Handle {
 /// The state shared by handle and task.
 #[derive(Debug)]
 struct Shared {
-    /// The number of the next request. None comes twice, so that a late record of a stream that was stopped is never taken for
-    /// a reply.
+    /// The number of the next request. None comes twice, so that a late record of a stream that was stopped
+    /// is never taken for a reply.
     next_seq: AtomicU64,
     /// Woken when a stream was dropped.
     stream_dropped: Notify,

@@ -80,7 +80,8 @@ fn in_header<H: RequestHead + ?Sized, T>(
             found = look_at(line, look);
             return true;
         }
-        // A line lives no longer than it is shown, so the first is asked for again. That costs only who sends several.
+        // A line is valid only during its call, so the first is read again. Only requests with several keys
+        // pay for it.
         let mut is_equal = false;
         head.for_each_header(name, &mut |first| {
             is_equal = first == line;

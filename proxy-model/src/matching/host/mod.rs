@@ -53,8 +53,8 @@ pub(super) enum Name {
 
 /// The specificity of a host pattern; smaller ranks are tried first.
 ///
-/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything, no pattern at
-/// all. Of two wildcards, the longer one is smaller.
+/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything,
+/// no pattern at all. Of two wildcards, the longer one is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostRank {
     class: HostClass,
@@ -165,8 +165,8 @@ impl HostPattern {
         &self.name
     }
 
-    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is the same for
-    /// patterns that the same hosts match.
+    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is
+    /// the same for patterns that the same hosts match.
     pub fn to_ascii(&self) -> String {
         self.signature()
     }

@@ -301,8 +301,8 @@ fn split_constraints(text: &str) -> (Vec<&str>, Option<&str>) {
 
 /// Returns the end of the constraint that `text` begins with: a `:`, a `=` or the end of the text.
 ///
-/// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the next `)` with
-/// it, so that expressions can contain all three.
+/// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the
+/// next `)` with it, so that expressions can contain all three.
 fn constraint_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_end = |at: usize| matches!(bytes.get(at), None | Some(b':' | b'='));

@@ -96,7 +96,8 @@ impl Draft<'_> {
             return None;
         }
         if !says_something {
-            // YARP writes no header then, and no `X-Forwarded-…` either, which nobody expects of an empty list.
+            // YARP writes no header then, and no `X-Forwarded-…` either, which is surprising for an empty
+            // list.
             problems.push(
                 entry
                     .invalid(

@@ -202,7 +202,7 @@ pub(super) fn writable(
     problems: &mut Problems,
 ) -> Option<HeaderName> {
     if name == CONTENT_LENGTH || name == TRANSFER_ENCODING {
-        // A body framed otherwise than its headers say is how requests are smuggled (RFC 9112 section 11.2).
+        // A body with other framing than in its headers enables request smuggling (RFC 9112 section 11.2).
         problems.push(Problem::warning(
             entry.place(entry.kind()),
             "framing_header",

@@ -84,7 +84,7 @@ impl<R: Inbound> Requests<R> {
                 Some(Err(error)) => {
                     let status = Status::from_error(error.into());
                     return match status.code() {
-                        // The client has no more to say, nor to hear.
+                        // The client sends and receives nothing more.
                         Code::Cancelled => Ok(None),
                         _ => Err(status),
                     };
@@ -240,7 +240,7 @@ mod tests {
             (&whole[..3], Code::Internal),
             (&whole[..whole.len() - 1], Code::Internal),
             (&compressed, Code::Internal),
-            // Nobody waits for what is too long to be taken.
+            // A message that is too long is rejected without waiting for its rest.
             (&[0, 0, 0, 3, 233], Code::OutOfRange),
             (&[0, 255, 255, 255, 255], Code::OutOfRange),
             (&[0, 0, 0, 0, 1, 255], Code::InvalidArgument),

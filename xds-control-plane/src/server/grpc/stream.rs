@@ -223,7 +223,8 @@ impl<R: Inbound> Conversation<R> {
                 "type_url is missing: a request of an aggregated stream has to say which type it is about",
             )),
             None => {
-                // A client may have secrets or the like from us in its configuration. It has the rest all the same.
+                // A client may have other types, such as secrets, from us in its configuration. It gets the
+                // rest nevertheless.
                 if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
                     let type_url = crate::server::nodes::clean(type_url, 256);
                     tracing::info!(

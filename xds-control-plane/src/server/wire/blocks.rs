@@ -255,7 +255,7 @@ mod tests {
             .collect();
         let all: Vec<_> = (resources.chunks(1))
             .map(|one| {
-                // The first is asked for again and again.
+                // The first is requested repeatedly.
                 of(&blocks, &resources[..1]);
                 of(&blocks, one)
             })

@@ -92,7 +92,7 @@ async fn what_happens_in_consul_happens_to_requests() {
         move || async move { envoy.get(domain, None).await == (200, expected.to_owned()) }
     };
 
-    // The own datacenter has nobody any more: the others are asked.
+    // The own datacenter has no instance left: the others get the requests.
     let since = Instant::now();
     check(&consul.sas, &near, "fail").await;
     let domain: &'static str = shop.clone().leak();
@@ -195,7 +195,7 @@ async fn a_canary_goes_without_a_503() {
     check(&consul.sas, &canary, "fail").await;
     let begun = Instant::now();
     let mut requests = 0;
-    // Whoever asks for the canary itself learns that it has no instance.
+    // Requests for the canary itself fail, since it has no instance.
     while envoy.get(&branch, None).await.0 != 503 {
         for _ in 0..5 {
             let (status, text) = envoy.get(&shop, None).await;

@@ -46,7 +46,7 @@ pub struct HttpRegistry {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpRegistryOptions {
-    /// Its URL.
+    /// The registry's URL.
     pub url: url::Url,
     /// The way to receive changes. Default: polling every 5 s.
     pub mode: RegistryMode,
