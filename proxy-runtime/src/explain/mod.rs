@@ -295,6 +295,7 @@ fn explain_with(
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
     }
+    // Only a running proxy has an id by which it detects loops.
     let state = live.map(|generation| generation.route(index));
     if state.is_some_and(|state| state.is_loop(&head, head.classes())) {
         return explanation.ending(Verdict::LoopDetected, StatusCode::LOOP_DETECTED);
@@ -330,6 +331,7 @@ fn explain_with(
         return explanation.rejecting(&error);
     }
     let eligible = assessment.eligible().map(|i| &cluster.destinations()[i]);
+    // The first by id: the policy is not called, since that would take a turn.
     let Some(destination) = eligible.min_by_key(|destination| destination.id()) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };

@@ -52,6 +52,7 @@ impl ProxyRequestBody {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        // A body that is known to be empty needs no box.
         if body.is_end_stream() {
             return Self::empty();
         }

@@ -100,6 +100,7 @@ mod linux {
             let accept = |listener: &net::TcpListener| {
                 let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
                 let (socket, remote) = acceptfrom_with(listener, flags)?;
+                // A connection without an address is already gone.
                 let remote = remote.ok_or(io::ErrorKind::ConnectionAborted)?;
                 Ok((ClientSocket::new(socket.into()), remote.try_into()?))
             };

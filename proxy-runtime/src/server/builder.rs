@@ -298,6 +298,7 @@ where
     let thread = thread::Builder::new()
         .name(format!("proxy-worker-{index}"))
         .spawn(move || {
+            // Gives the thread its own part of split counters.
             let _place = WorkerPlace::take();
             part.take_here();
             let runtime = match worker::runtime() {

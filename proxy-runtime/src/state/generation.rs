@@ -211,6 +211,7 @@ fn cluster_state(
     balancer: crate::balance::Balancer,
     context: &Arc<PickContext>,
 ) -> ClusterState {
+    // The counters and the turn of a cluster survive the change.
     let live = before.map_or_else(Arc::default, |(_, state)| Arc::clone(state.live()));
     let client = match before {
         Some((old, state)) if same_client(old, cluster) => state.client(),

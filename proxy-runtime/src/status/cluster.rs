@@ -178,6 +178,7 @@ impl DestinationStatus {
     ) -> Self {
         let metrics = live.metrics();
         let check = cluster.active_check();
+        // Without a check, earlier results do not count.
         let record = check.map(|_| live.health().record()).unwrap_or_default();
         Self {
             id: destination.id().clone(),

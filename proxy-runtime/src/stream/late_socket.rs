@@ -140,6 +140,7 @@ impl ByteStream for LateSocket {
 
     fn has_come_early(&self) -> bool {
         match &self.0 {
+            // Peeks, so that the bytes stay for the next read.
             State::Early { socket, .. } => socket.peek(&mut [0]).is_ok_and(|count| count > 0),
             _ => false,
         }

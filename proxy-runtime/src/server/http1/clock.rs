@@ -75,6 +75,7 @@ impl Clock {
                 .map_or(deadline, |retires| deadline.min(retires));
             let alarm = match &mut self.alarm {
                 Some(alarm) => {
+                    // Kept if it is right: moving a timer costs more than the check.
                     if alarm.deadline() != due || alarm.is_elapsed() {
                         alarm.as_mut().reset(due);
                     }

@@ -98,6 +98,7 @@ impl Drop for Ticket {
         let names = &self.in_flight.0;
         let mut names = names.lock();
         if let Some(entries) = names.get_mut(&self.name) {
+            // Only its own entry: a second look-up of the name may be in flight.
             entries.retain(|entry| !entry.result.same_channel(&self.result.subscribe()));
             if entries.is_empty() {
                 names.remove(&self.name);
