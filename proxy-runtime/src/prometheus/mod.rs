@@ -194,6 +194,7 @@ impl Page<'_, '_> {
         let (shared, generation) = (self.shared, self.generation);
         let help = "Requests that could not be forwarded, or not to their end.";
         let mut family = self.family("proxy_errors", help, MetricType::Counter)?;
+        // Errors without a cluster have an empty label.
         let unrouted = ("", &shared.metrics().errors);
         let clusters = generation
             .clusters()
@@ -347,6 +348,7 @@ fn each_destination(
 
 fn durations(family: &mut MetricEncoder<'_>, owner: Label<'_>, table: &SeriesTable) -> fmt::Result {
     let mut result = Ok(());
+    // The callback cannot stop the iteration, so the first error is kept.
     table.for_each(|labels, counts| {
         if result.is_ok() {
             result = duration(family, owner, labels, counts);

@@ -124,6 +124,7 @@ fn read_line(window: &[u8], line: u32, section: Section) -> Result<Line<'_>, Sto
     if pair_at(window, end) != Some(b"\r\n") {
         return Err(not_an_end(window.get(end as usize..).unwrap_or_default()));
     }
+    // A `Field` stores the length of its name in 16 bits.
     if u16::try_from(name.len()).is_err() {
         return Err(Refusal::HeadTooLarge.into());
     }

@@ -72,6 +72,7 @@ impl Ready {
                 CONNECTION => state.connection = true,
                 stream => state.streams.push(stream),
             }
+            // During a poll the task looks at the list again at its end.
             match state.is_polling {
                 true => None,
                 false => state.task.clone(),
