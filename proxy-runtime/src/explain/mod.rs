@@ -267,6 +267,7 @@ fn explain_with(
         Lookup::Matched(index) => Some(*index),
         Lookup::MethodNotAllowed(_) | Lookup::NotFound => None,
     };
+    // In every case: the user wants to know why the other routes do not match.
     considered(snapshot, matched, &head, &mut explanation);
     let index = match found {
         Lookup::Matched(index) => index,
@@ -288,6 +289,7 @@ fn explain_with(
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
+    // The checks from here on have the order of a real request.
     if let Some(refusal) = refusal(route) {
         explanation.refused = Some(refusal.to_string());
         return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
@@ -387,6 +389,7 @@ fn leads_to(
 fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedRequest {
     let address = destination.address();
     let authority = String::from_utf8_lossy(address.authority().as_bytes());
+    // HTTP/1.1 sends `Host` first.
     let (host, others): (Vec<_>, Vec<_>) = request
         .headers()
         .iter()

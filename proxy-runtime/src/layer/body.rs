@@ -73,6 +73,7 @@ impl ProxyRequestBody {
 /// Returns `value` as `T`, if it is one.
 pub(super) fn taken<V: 'static, T: 'static>(value: V) -> Result<T, V> {
     let mut value = Some(value);
+    // A comparison of types at run time: specialisation is not stable in Rust.
     match (&mut value as &mut dyn Any).downcast_mut::<Option<T>>() {
         Some(same) => Ok(same.take().expect("it was put there")),
         None => Err(value.expect("it was not taken")),

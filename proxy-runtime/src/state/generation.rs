@@ -98,6 +98,7 @@ impl Generation {
                 Err(found) => problems.extend(found),
             }
         }
+        // A configuration is never published in part.
         if problems.has_errors() {
             return Err(problems);
         }

@@ -165,6 +165,7 @@ impl ByteStream for LateSocket {
 
     #[inline]
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        // The usual state after the first wait.
         if let State::Registered(socket) = &mut self.0 {
             return socket.poll_fill(cx, buffer);
         }

@@ -53,6 +53,7 @@ pub(in crate::http1) fn read_fields(
             None if pair_at(window, line) == Some(b"\r\n") => break Ok(line as usize + 2),
             None => match read_line(window, line, section) {
                 Ok(parts) => {
+                    // The fast path accepts no underscore, so only this one looks for it.
                     if parts.name.contains(&b'_') {
                         seen = seen.with(FieldClass::Underscored);
                     }

@@ -51,6 +51,7 @@ impl Clock {
     /// Ready once `deadline` has passed; otherwise the task is woken by then.
     #[inline]
     pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        // The maximum age of the connection may come first.
         let due = self
             .retires
             .map_or(deadline, |retires| deadline.min(retires));

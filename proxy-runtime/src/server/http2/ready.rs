@@ -41,6 +41,7 @@ impl Ready {
     /// connection is ready.
     pub(super) fn take(&self, streams: &mut Vec<u32>) -> bool {
         let mut state = self.lock();
+        // Swapped, so that both lists keep their memory.
         std::mem::swap(&mut state.streams, streams);
         std::mem::take(&mut state.connection)
     }

@@ -56,6 +56,7 @@ impl InFlight {
         let name = host.to_ascii_lowercase();
         let mut names = self.0.lock();
         let entries = names.get(&*name).map_or(&[][..], Vec::as_slice);
+        // Only the newest look-up can be joined.
         if let Some(last) = entries.last()
             && (entries.len() >= MOST || now.duration_since(last.begun) < FRESH)
         {
