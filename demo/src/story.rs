@@ -14,7 +14,7 @@ use crate::workload::Instances;
 /// The duration of one run of the story at normal speed.
 pub(crate) const LENGTH: Duration = Duration::from_secs(66);
 
-/// One thing that happens.
+/// A step of the story.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     /// The time since the beginning of the story.
@@ -28,7 +28,7 @@ pub(crate) struct Step {
 enum Act {
     /// An operation on the cluster.
     Cluster(fn(&mut Cluster) -> Result<(), FabricError>),
-    /// An instance of the service falls ill, or is well again.
+    /// The health of the service's instances: one ill, or all healthy again.
     Ill(&'static str, bool),
 }
 
@@ -82,7 +82,7 @@ pub(crate) const STEPS: [Step; 10] = [
     ),
 ];
 
-/// The label that somebody gets wrong.
+/// The label that is set to a wrong value.
 const PATH: &str = "YARP.Routes.payments.Path";
 
 const fn step(
@@ -106,7 +106,7 @@ const fn ill(at: u64, says: &'static str, ill: bool) -> Step {
 }
 
 impl Step {
-    /// Lets it happen.
+    /// Carries out the step.
     pub(crate) fn act(
         self,
         cluster: &mut Cluster,
@@ -147,7 +147,7 @@ pub(crate) fn is_settled(cluster: &Cluster) -> bool {
     })
 }
 
-/// The service whose label somebody gets wrong.
+/// The service whose label is set to a wrong value.
 fn payments() -> FabricName {
     name("fabric:/Shop/Payments")
 }
@@ -168,12 +168,12 @@ fn set_instances(
     cluster.update_service(&name(service), update)
 }
 
-/// Lets the process that hosts the first partition's primary exit.
+/// Ends the process that hosts the first partition's primary.
 fn crash_primary(cluster: &mut Cluster) -> Result<(), FabricError> {
     let partitions = cluster.partitions(&name("fabric:/Shop/Orders"), &PageRequest::default())?;
     let primary = partitions.items.iter().find_map(|p| p.primary());
     let Some(node) = primary.map(|primary| Arc::clone(&primary.node)) else {
-        // It is moving already.
+        // The primary is moving already.
         return Ok(());
     };
     let process = PackageKey::shared("fabric:/Shop", "OrdersPkg").process("Code");

@@ -11,8 +11,8 @@ use crate::discovery::Destinations;
 /// limited number of them.
 const ATTEMPTS: usize = 8;
 
-/// A cluster's settings with these destinations, without those of them that cannot be used. `None`: the settings cannot
-/// be used, or none of the destinations that there are.
+/// Returns a cluster's settings with these destinations, except unusable ones. `None` if the settings are
+/// unusable, or all of the destinations.
 pub(crate) fn with_destinations(
     settings: &ClusterConfig,
     destinations: &Destinations,
@@ -41,8 +41,8 @@ pub(crate) fn with_destinations(
     None
 }
 
-/// Adds the destinations that served `before` and that the source could not look at now, to the clusters of the same id.
-/// Returns how many.
+/// Adds the destinations that served `before` and that the source could not look at now, to the clusters of
+/// the same id. Returns how many.
 pub(crate) fn add_unread(
     config: &mut ProxyConfig,
     before: &ProxyConfig,

@@ -32,14 +32,14 @@ pub enum DiscoverErrorKind {
     Transient,
     /// A failure that lasts until an operator changes something: a rejected credential, a wrong address.
     Permanent,
-    /// The source did not answer in time. The runner says this.
+    /// A time-out of the source, set by the runner.
     TimedOut,
-    /// The source's code panicked. The runner says this.
+    /// A panic of the source's code, set by the runner.
     Panicked,
 }
 
 impl DiscoverError {
-    /// An error that may well be gone in a moment. The source is asked again after a back-off.
+    /// Creates an error that may pass soon. The source is polled again after a back-off.
     pub fn transient(message: impl Into<String>) -> Self {
         Self::new(DiscoverErrorKind::Transient, message.into())
     }
@@ -57,7 +57,7 @@ impl DiscoverError {
         )
     }
 
-    /// Making configuration of the answer took too long.
+    /// Creates the error for a conversion that took too long or panicked.
     pub(crate) fn unfinished(broken: &Broken) -> Self {
         let kind = match broken {
             Broken::Panicked(_) => DiscoverErrorKind::Panicked,
@@ -95,8 +95,8 @@ impl DiscoverError {
         self
     }
 
-    /// Adds what is wrong with what the source says, where it says something that cannot be used. It is shown with the problems
-    /// of the source.
+    /// Adds the problems of the source's data, if that is unusable. They are shown with the problems of the
+    /// source.
     #[must_use]
     pub fn with_problems(mut self, problems: Problems) -> Self {
         self.problems = problems;

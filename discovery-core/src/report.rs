@@ -47,9 +47,9 @@ pub struct ServiceReport {
 pub enum ServiceOutcome {
     /// An accepted service, which is part of the configuration as the source describes it now.
     Accepted {
-        /// Its clusters.
+        /// The service's clusters.
         clusters: Vec<ClusterId>,
-        /// Its routes.
+        /// The service's routes.
         routes: Vec<RouteId>,
     },
     /// A service that did not opt in to be served.
@@ -61,8 +61,8 @@ pub enum ServiceOutcome {
         /// Age of the destinations that serve.
         destinations_age: Option<Duration>,
     },
-    /// The source did not mention it, and it serves in its last good form: its group could not be listed, or its
-    /// removal waits to be confirmed.
+    /// A service that is missing from the discovery result, but serves in its last known good form: its
+    /// group could not be listed, or its removal waits to be confirmed.
     Kept {
         /// Age of the last known good form.
         last_good_age: Duration,

@@ -17,14 +17,14 @@ use crate::moment::Moment;
 pub struct ProviderStatus {
     /// The state, in one word.
     pub state: SourceState,
-    /// Since when it is in that state.
+    /// The time since which the provider is in that state.
     pub since: Moment,
     /// The time of the last successful poll. In the state [`Partial`](SourceState::Partial) it is the time
     /// of the oldest data that serves. Its age is the age of the configuration that serves.
     pub last_ok: Option<Moment>,
     /// The last failure, kept after the source has recovered.
     pub last_error: Option<Failure>,
-    /// Failures since the source last answered all that it was asked.
+    /// Number of failures since the source last returned complete data.
     pub consecutive_failures: u32,
     /// Number of polls.
     pub rounds: u64,
@@ -76,7 +76,7 @@ pub enum SourceState {
     Starting,
     /// Not polled successfully yet; the configuration restored from disk serves.
     Restored,
-    /// Its last answer serves.
+    /// Live: the last poll succeeded and its result serves.
     Live,
     /// Polled in part: some calls fail, and older data stands in for theirs.
     Partial,
@@ -136,7 +136,7 @@ impl Failure {
 pub struct QuarantinedService {
     /// The service.
     pub service: Arc<str>,
-    /// Since when.
+    /// The time since which the service is quarantined.
     pub since: Moment,
     /// The time at which the rules that serve instead, routes and cluster settings, were last confirmed.
     /// `None` if nothing serves.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// The most clusters that wait to be looked at. Those that are reported beyond it are reported again by the next request.
+/// Maximum number of clusters that wait for discovery. Further ones are reported again by the next request.
 const MOST_WAITING: usize = 1_024;
 
 /// The least time between two times that clusters are taken, so that failing requests do not wake discovery each.
@@ -21,7 +21,7 @@ const PACE: Duration = Duration::from_millis(100);
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unreachable {
-    /// No connection could be opened to one of its destinations: it refuses, or does not answer.
+    /// A failed connection to one of its destinations: it was refused, or timed out.
     Destination,
     /// No available destination: the cluster has none, or all are unhealthy.
     Cluster,
@@ -31,7 +31,7 @@ pub enum Unreachable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreachableService {
-    /// Its name in the source's last answer.
+    /// The service's name in the source's last result.
     pub name: Arc<str>,
     /// The kind of failure.
     pub seen: Unreachable,
@@ -67,8 +67,8 @@ impl UnreachableClusters {
         Self::default()
     }
 
-    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next failure repeats
-    /// it.
+    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next
+    /// failure repeats it.
     pub fn report(&self, cluster: &ClusterId, seen: Unreachable) {
         let Some(mut waiting) = self.waiting.try_lock() else {
             return;
@@ -84,14 +84,14 @@ impl UnreachableClusters {
         }
     }
 
-    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100 ms have passed
-    /// since they were last taken.
+    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100
+    /// ms have passed since they were last taken.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time; nothing is lost.
     pub async fn next(&self) -> Vec<(ClusterId, Unreachable)> {
-        // Nobody listens meanwhile, so that reports wake nobody.
+        // No listener meanwhile, so that reports cause no wake-ups.
         let take_from = *self.take_from.lock();
         if let Some(take_from) = take_from {
             sleep_until(take_from).await;

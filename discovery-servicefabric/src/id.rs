@@ -22,10 +22,10 @@ pub(crate) const NOT_IN_SEGMENT: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The id of a name in paths of the REST gateway: `fabric:/Shop/Web` is `Shop~Web`.
+/// Returns the id of a name in paths of the REST gateway: `fabric:/Shop/Web` is `Shop~Web`.
 ///
-/// What may not be in a path is percent-encoded. Where the gateway itself gave an id it is better used as it is. Not every
-/// name can be asked for by its id; see [`check_name`].
+/// Characters that are not allowed in a path are percent-encoded. Prefer an id that the gateway itself
+/// returned, unchanged. Not every name can be requested by its id; see [`check_name`].
 ///
 /// ```
 /// use discovery_servicefabric::id_of;
@@ -39,9 +39,10 @@ pub fn id_of(name: &str) -> String {
     utf8_percent_encode(&path.replace('/', "~"), NOT_IN_SEGMENT).to_string()
 }
 
-/// The name that the gateway takes an id for: `Shop~Web` is `fabric:/Shop/Web`. The inverse of [`id_of`].
+/// Returns the name for an id, as the gateway interprets it: `Shop~Web` is `fabric:/Shop/Web`. The inverse
+/// of [`id_of`].
 ///
-/// `None`: its escapes are not UTF-8.
+/// `None` if its escapes are not UTF-8.
 pub fn name_of(id: &str) -> Option<String> {
     let path = percent_decode_str(id).decode_utf8().ok()?;
     Some(format!("fabric:/{}", path.replace('~', "/")))

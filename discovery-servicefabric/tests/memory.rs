@@ -1,4 +1,4 @@
-//! The memory that is kept for a large cluster, from the answers of its gateway to the snapshot that serves.
+//! Test of the memory for a large cluster, from the gateway's responses to the snapshot that serves.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

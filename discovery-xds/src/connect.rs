@@ -272,7 +272,7 @@ impl Certificates {
 
     async fn connector(self: Arc<Self>) -> TlsConnector {
         let looking = Arc::clone(&self);
-        // A slow disk keeps nobody else waiting.
+        // A slow disk delays no one else.
         let _ = tokio::task::spawn_blocking(move || looking.look()).await;
         let newest = self.newest.lock();
         newest.connector.clone()
@@ -297,7 +297,7 @@ impl Certificates {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects over TCP, with TLS where the address says so.
+/// Connects over TCP, with TLS if the address requires it.
 #[derive(Clone)]
 struct Connector {
     #[cfg(test)]

@@ -111,8 +111,7 @@ impl XdsDiscoverer {
         }
     }
 
-    /// Returns the view of the session, after starting it if necessary. Begins it, if that has not been
-    /// done.
+    /// Returns the view of the session, after starting it if necessary.
     fn views(&self) -> watch::Receiver<View> {
         let mut started = self.shared.started.lock();
         let started = started.get_or_insert_with(|| {
@@ -164,14 +163,14 @@ impl Discoverer for XdsDiscoverer {
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         if seen.is_none() {
-            // Of a session that has not begun everything is news.
+            // For a session that has not begun, everything counts as a change.
             *seen = Some(self.views());
             return;
         }
         if let Some(views) = seen.as_mut()
             && views.changed().await.is_err()
         {
-            // The session is gone; the interval remains.
+            // The session has ended; the interval remains.
             std::future::pending::<()>().await;
         }
     }

@@ -13,7 +13,7 @@ use super::store::Store;
 use super::table::Update;
 use xds_types::ResourceType;
 
-/// The code of refusals: `INVALID_ARGUMENT`.
+/// The code of NACKs: `INVALID_ARGUMENT`.
 const INVALID_ARGUMENT: i32 = 3;
 
 /// A request of either variant.
@@ -56,7 +56,7 @@ impl From<DeltaDiscoveryResponse> for Answer {
         let resources = response.resources.into_iter();
         Self {
             update: Update {
-                // One without content says that it has not changed.
+                // A resource without content has not changed.
                 resources: resources
                     .filter_map(|resource| Some((resource.version, resource.resource?)))
                     .collect(),
@@ -106,7 +106,7 @@ impl Stream {
             .collect()
     }
 
-    /// The requests that follow an answer: whether it is accepted, and what else is wanted now.
+    /// Returns the requests that follow a response: its ACK or NACK, and requests for further resources.
     pub(super) fn answered(
         &mut self,
         kind: ResourceType,
@@ -147,7 +147,7 @@ impl Stream {
         requests
     }
 
-    /// Asks for what is wanted and was not asked for, if there is something.
+    /// Returns a request for wanted resources that were not requested yet, if there are any.
     fn subscribe(&mut self, kind: ResourceType, store: &Store) -> Option<Request> {
         let wanted = store.wanted(kind);
         let is_first = !self.subscribed.contains_key(&kind);

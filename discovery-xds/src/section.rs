@@ -93,9 +93,10 @@ impl Section {
         read
     }
 
-    /// Makes a discoverer. Files with certificates are read, and no control plane is asked yet.
+    /// Creates a discoverer. Files with certificates are read, but no connection is made yet.
     ///
     /// # Errors
+    ///
     /// An address or a certificate cannot be used.
     pub fn connect(&self) -> Result<XdsDiscoverer, ClientError> {
         XdsDiscoverer::new(self.options.clone())

@@ -56,7 +56,7 @@ impl<T> Default for Table<T> {
 type ReadOne<M, T> = fn(&M, Option<&T>) -> Result<(T, Problems), Problems>;
 
 impl<T: PartialEq> Table<T> {
-    /// Takes in an answer. Returns whether something changed, and what is refused.
+    /// Applies a response. Returns true if something has changed, and the rejected resources.
     pub(super) fn apply<M: Message + Default>(
         &mut self,
         resource_type: ResourceType,
@@ -167,7 +167,8 @@ impl<T: PartialEq> Table<T> {
             && !self.absent.contains(name)
     }
 
-    /// Without those of which a part is refused: they are to be sent again, and refused again, on each stream.
+    /// Returns the versions, without resources of which a part is rejected: they must be sent again, and
+    /// rejected again, on each stream.
     pub(super) fn versions(&self) -> impl Iterator<Item = (String, String)> {
         (self.held.iter())
             .filter(|(_, held)| !held.problems.has_errors())

@@ -21,7 +21,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The end of the help: a first configuration, and what to do with it.
+/// The end of the help: a first configuration, and the next steps.
 const FIRST_STEPS: &str = r#"First steps:
   Write appsettings.json:
     { "ReverseProxy": {
@@ -48,7 +48,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// Configuration file; of several, later ones win. Comments are allowed
+    /// Configuration file. Of several, later ones take precedence. Comments are allowed
     #[arg(long = "config", value_name = "FILE", required = true)]
     pub(crate) config: Vec<PathBuf>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Explain {
     /// Header of the request; can be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
-    /// Listener that the request comes to; needed where listeners differ in `StrictPaths` or `TrustedSenders`
+    /// Listener of the request; needed if listeners differ in `StrictPaths` or `TrustedSenders`
     #[arg(long, value_name = "NAME")]
     pub(crate) listener: Option<String>,
     /// Address of the client

@@ -17,7 +17,7 @@ pub trait RequestHead {
         None
     }
 
-    /// The query, as sent, without the `?`; `None` when there is no `?`.
+    /// The query, as sent, without the `?`. `None` if there is no `?`.
     fn query(&self) -> Option<&str>;
 
     /// Host and port as the client named them: `:authority` of HTTP/2, else the target's authority, else `Host`.
@@ -27,7 +27,8 @@ pub trait RequestHead {
     /// Returns true if the request came over TLS, or if a trusted proxy reported that it did.
     fn is_https(&self) -> bool;
 
-    /// Calls `each` with every value of the header `name` (which is lower case), in order, until it returns `false`.
+    /// Calls `each` with every value of the header `name` (in lower case), in order, until it returns
+    /// `false`.
     ///
     /// Values are bytes, since HTTP does not promise UTF-8.
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool);

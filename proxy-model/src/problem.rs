@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The configuration is used, but does not do what it seems to say.
+    /// A warning: the configuration is used, but has another effect than it suggests.
     Warning,
-    /// The configuration, or the part named by the pointer, is refused.
+    /// An error: the configuration, or the part named by the pointer, is rejected.
     Error,
 }
 
@@ -117,7 +117,7 @@ fn turns_text(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// All problems found in one look at a configuration, in the order in which they were found.
+/// The problems found in one pass over a configuration, in the order in which they were found.
 ///
 /// At most [`MAX`](Self::MAX) are kept, so that a hostile input cannot fill the memory; the rest are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,7 +204,7 @@ impl Problems {
         self.kept.len()
     }
 
-    /// Looks at each in turn.
+    /// Iterates over the problems that are kept.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.kept.iter()
     }

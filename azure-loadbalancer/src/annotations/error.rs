@@ -1,6 +1,6 @@
 //! The error of an annotation.
 
-/// An annotation, or a field of the specification, cannot be used.
+/// The error of an annotation, or of a field of the specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {value:?}: {why}")]
 pub struct AnnotationError {

@@ -11,10 +11,10 @@ use super::options::ArmOptions;
 use super::throttle::Gates;
 use super::token::{TokenCache, TokenSource};
 
-/// The resource manager of Azure's public cloud.
+/// The URL of Azure's public resource manager.
 pub const PUBLIC_CLOUD: &str = "https://management.azure.com";
 
-/// Builds an [`ArmClient`].
+/// A builder of an [`ArmClient`].
 #[must_use]
 pub struct ArmClientBuilder {
     transport: Arc<dyn Transport>,
@@ -23,7 +23,7 @@ pub struct ArmClientBuilder {
     options: ArmOptions,
 }
 
-/// An address is not one of a resource manager.
+/// The error of an invalid URL of a resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{address:?} is not the address of a resource manager: {why}; write for example {PUBLIC_CLOUD}"
@@ -55,18 +55,18 @@ impl ArmClientBuilder {
         self
     }
 
-    /// Time limits, retries and versions.
+    /// Sets time limits, retries and versions.
     pub fn options(mut self, options: ArmOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The client. Nothing is sent yet.
+    /// Builds the client. Sends nothing yet.
     ///
     /// # Errors
     ///
-    /// The endpoint is not an absolute `http` or `https` address, has a path, or would get tokens over plain HTTP although it
-    /// is not on this machine.
+    /// The endpoint is not an absolute `http` or `https` address, has a path, or would get tokens over plain
+    /// HTTP although it is not on this machine.
     pub fn build(self) -> Result<ArmClient, EndpointError> {
         let Self {
             transport,

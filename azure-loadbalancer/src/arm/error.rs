@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::token::TokenError;
 
-/// A call of the resource manager that came to nothing.
+/// A failed call of the resource manager.
 ///
-/// Its text names the call and what the resource manager said; the chain of sources has the rest.
+/// The text names the call, and the resource manager's message. The chain of sources has the rest.
 #[derive(Debug)]
 pub struct ArmError(Box<Inner>);
 
@@ -36,31 +36,31 @@ pub enum ArmErrorKind {
     Token,
     /// The resource manager is unreachable, or the connection ended before the response.
     Unreachable,
-    /// No answer came in time, or a write took too long.
+    /// The response, or the completion of a write, timed out.
     TimedOut,
-    /// 401: the token is not accepted.
+    /// 401: the token is rejected.
     Unauthenticated,
     /// 403: the identity may not do this.
     Forbidden,
-    /// 404: the resource, or its group, is not there.
+    /// 404: the resource, or its group, does not exist.
     NotFound,
-    /// 409: something else is under way.
+    /// 409: another operation is in progress.
     Conflict,
     /// 412: the resource has changed since it was read.
     PreconditionFailed,
-    /// 429: there were too many calls.
+    /// 429: too many calls.
     Throttled,
-    /// Another status of 400 to 499: the request is wrong.
+    /// Any other status of 400 to 499: the request is invalid.
     Rejected,
     /// A status of 500 to 599, or 408.
     Server,
-    /// A write was taken and has failed, or was cancelled, later.
+    /// An accepted write failed later, or was cancelled.
     Operation,
-    /// The answer is not what the resource manager answers.
+    /// The response has an unexpected form.
     Malformed,
 }
 
-/// A part of an error.
+/// A detail of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct ArmErrorDetail {
@@ -72,7 +72,7 @@ pub struct ArmErrorDetail {
     pub message: String,
 }
 
-/// An error as the resource manager writes it.
+/// The error body of the resource manager.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ErrorBody {
     #[serde(default)]
@@ -108,7 +108,7 @@ impl ArmError {
         }))
     }
 
-    /// The error that an answer is.
+    /// Creates the error of a response.
     pub(super) fn of_answer(call: &str, status: StatusCode, body: &[u8]) -> Self {
         let kind = match status.as_u16() {
             401 => ArmErrorKind::Unauthenticated,
@@ -122,7 +122,7 @@ impl ArmError {
             500..=599 => ArmErrorKind::Server,
             _ => ArmErrorKind::Malformed,
         };
-        // Gateways before the resource manager answer with pages.
+        // Gateways in front of the resource manager respond with HTML pages.
         let body = serde_json::from_slice(body).map(|envelope: Envelope| envelope.error);
         let mut error = Self::of_body(kind, call, body.unwrap_or_default());
         error.0.status = Some(status);
@@ -162,7 +162,7 @@ impl ArmError {
         self
     }
 
-    /// Says of a write that was taken how it ended.
+    /// Adds the outcome of an accepted write to the message.
     pub(super) fn explain_operation(&mut self, ending: &str) {
         let said = std::mem::take(&mut self.0.message);
         self.0.message = if said.is_empty() {
@@ -177,17 +177,17 @@ impl ArmError {
         self.0.kind
     }
 
-    /// The call: `PUT loadBalancers/lb`.
+    /// Returns the call: `PUT loadBalancers/lb`.
     pub fn call(&self) -> &str {
         &self.0.call
     }
 
-    /// The status of the answer, if there was one.
+    /// Returns the status of the response, if there was one.
     pub fn status(&self) -> Option<StatusCode> {
         self.0.status
     }
 
-    /// The code that the resource manager gave: `PublicIPAddressCannotBeDeleted`.
+    /// Returns the resource manager's error code: `PublicIPAddressCannotBeDeleted`.
     pub fn code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
@@ -197,7 +197,7 @@ impl ArmError {
         &self.0.message
     }
 
-    /// The parts of the error.
+    /// Returns the details.
     pub fn details(&self) -> &[ArmErrorDetail] {
         &self.0.details
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ArmOptions {
-    /// The version of the network interface. Default: `2025-05-01`.
+    /// The API version of the network provider. Default: `2025-05-01`.
     pub network_api_version: String,
-    /// The version of the compute interface. Default: `2026-04-01`.
+    /// The API version of the compute provider. Default: `2026-04-01`.
     pub compute_api_version: String,
     /// The timeout of a call. Default: 60 s.
     pub call_timeout: Duration,
@@ -19,13 +19,13 @@ pub struct ArmOptions {
     pub poll_interval: Duration,
     /// The retries of calls.
     pub retry: RetryPolicy,
-    /// The bytes that an answer may have. Default: 32 MiB.
+    /// The maximum size of a response, in bytes. Default: 32 MiB.
     pub max_body: usize,
-    /// The items that a list may have over all its pages. Default: 100,000.
+    /// The maximum number of items of a list, over all pages. Default: 100,000.
     pub max_items: usize,
-    /// The pages that a list may have. Default: 1,000.
+    /// The maximum number of pages of a list. Default: 1,000.
     pub max_pages: usize,
-    /// The bytes that a list may have over all its pages. Default: 256 MiB.
+    /// The maximum size of a list, over all pages, in bytes. Default: 256 MiB.
     pub max_list_bytes: usize,
 }
 
@@ -35,14 +35,14 @@ pub struct ArmOptions {
 pub struct RetryPolicy {
     /// The maximum number of attempts, including the first. Default: 6.
     pub tries: u32,
-    /// The wait before the second time. Default: 5 s.
+    /// The wait before the first retry. Default: 5 s.
     pub first: Duration,
-    /// By how much a wait is longer than the one before. Default: 1.5.
+    /// The factor by which each wait exceeds the one before. Default: 1.5.
     pub factor: f64,
     /// The maximum random addition to a wait, as a fraction of it. Default: 1.
     pub jitter: f64,
-    /// The longest wait. A 429 that asks for a longer one is an error at once; of a longer wait after 408 or a status from 500 on
-    /// this much is kept. Default: 2 min.
+    /// The maximum wait. A 429 that requests a longer one is an error at once. A longer wait after 408, or a
+    /// status of 500 or above, is shortened to this. Default: 2 min.
     pub longest: Duration,
 }
 
@@ -84,7 +84,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The wait before a call is made again that has been made `tries` times.
+    /// Returns the wait before a retry after `tries` attempts.
     pub(crate) fn wait(&self, tries: u32) -> Duration {
         let exponent = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
         let plain = self.first.as_secs_f64() * self.factor.powi(exponent);

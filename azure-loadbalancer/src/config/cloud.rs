@@ -1,4 +1,4 @@
-//! Azure's clouds, which have resource managers and tokens of their own.
+//! Azure's clouds, each with its own resource manager and authority.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,12 @@ pub enum Cloud {
     UsGovernment,
     /// `AzureChinaCloud`.
     China,
-    /// Another one, such as a private one: its addresses have to be given.
+    /// Another cloud, such as a private one, whose addresses must be configured.
     Other(String),
 }
 
 impl Cloud {
-    /// The address of its resource manager, where that is known.
+    /// Returns the URL of its resource manager, if it is known.
     pub fn resource_manager(&self) -> Option<&'static str> {
         match self {
             Self::Public => Some("https://management.azure.com"),
@@ -49,7 +49,7 @@ impl Cloud {
         }
     }
 
-    /// The cloud whose resource manager has this address.
+    /// Returns the cloud whose resource manager has this address.
     pub fn of_resource_manager(address: &str) -> Option<Self> {
         let address = address.trim_end_matches('/');
         [Self::Public, Self::UsGovernment, Self::China]

@@ -8,7 +8,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The first field that cannot, and what it should be.
+    /// The first invalid field, and its valid values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let wrong = |field, why: String| Err(ConfigError { field, why });
         let required = [

@@ -1,4 +1,4 @@
-//! From requests to answers.
+//! The handling of requests.
 
 use bytes::Bytes;
 use http::header::{
@@ -24,7 +24,7 @@ use super::{control, identity, page};
 const READS_LEFT: u32 = 11_999;
 const WRITES_LEFT: u32 = 1_199;
 
-/// A request, as far as its answer depends on it.
+/// The parts of a request that its response depends on.
 pub(super) struct Call<'a> {
     pub(super) method: &'a Method,
     pub(super) query: Vec<(String, String)>,
@@ -72,9 +72,9 @@ impl Call<'_> {
 }
 
 impl Machine {
-    /// Answers a request; nothing if a fault loses it or its answer.
+    /// Handles a request. `None` if a fault loses it or its response.
     ///
-    /// Addresses in answers begin as the request's own: by its URI if that is absolute, else by its `Host`.
+    /// URLs in responses begin like the request's own: with its absolute URI, else its `Host`.
     pub fn answer(&mut self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
         let path = request.uri().path();
         if path == "/emulator" || path.starts_with("/emulator/") {
@@ -263,7 +263,7 @@ impl Machine {
     }
 }
 
-/// Every call says which version of the interface it speaks; which one it is does not matter here.
+/// Checks that the call has an API version. Any version is accepted.
 fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
     let Some(version) = call.parameter("api-version") else {
         let message =
@@ -321,7 +321,7 @@ fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
         headers.insert(ETAG, etag);
     }
     for (name, value) in reply.headers {
-        // What came from a request may have bytes that no header can.
+        // A value from the request may have bytes that no header can carry.
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }

@@ -1,4 +1,4 @@
-//! Faults: what goes wrong on purpose.
+//! Injected faults.
 
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -40,7 +40,7 @@ pub struct Fault {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum FaultAction {
-    /// An error is answered, and nothing is done.
+    /// The request is rejected and has no effect.
     Answer {
         /// The status, 400 to 599.
         status: u16,
@@ -50,17 +50,17 @@ pub enum FaultAction {
         #[serde(default)]
         retry_after: Option<u32>,
     },
-    /// The request is lost: nothing is done, and the connection ends.
+    /// The request is lost: it has no effect, and the connection ends.
     LoseRequest,
-    /// The answer is lost: all is done, and the connection ends.
+    /// The response is lost: the request takes effect, and the connection ends.
     LoseAnswer,
     /// Another client writes to the resource first, which changes its etag.
     Interfere,
-    /// The write is taken, and its operation fails.
+    /// The write is accepted, and its operation fails.
     FailOperation {
         /// The code of the operation's error.
         code: String,
-        /// Ends as `Canceled` instead of `Failed`.
+        /// True if it ends as `Canceled` instead of `Failed`.
         #[serde(default)]
         canceled: bool,
     },
@@ -104,14 +104,14 @@ impl Fault {
         self
     }
 
-    /// Lets so many requests that match pass first.
+    /// Sets the number of matching requests that pass first.
     #[must_use]
     pub fn skip(mut self, requests: u32) -> Self {
         self.skip = requests;
         self
     }
 
-    /// Hits so many requests. Default: one.
+    /// Sets the number of requests that fail. Default: 1.
     #[must_use]
     pub fn times(mut self, requests: u32) -> Self {
         self.times = requests;
@@ -135,7 +135,7 @@ impl Fault {
     }
 }
 
-/// The faults that are still to come.
+/// The pending faults.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults(Vec<Fault>);
 
@@ -173,7 +173,7 @@ impl Faults {
 }
 
 impl FaultAction {
-    /// The error that is answered.
+    /// Returns the error response.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         let Self::Answer {
             status,

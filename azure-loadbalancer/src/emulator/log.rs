@@ -17,7 +17,7 @@ pub enum RequestClass {
     Read,
     /// Resources are written or deleted.
     Write,
-    /// The state of an earlier write is asked for.
+    /// The progress of an earlier write is polled.
     Poll,
 }
 
@@ -34,7 +34,7 @@ impl RequestClass {
     }
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoggedRequest {
     /// The method.
@@ -43,20 +43,20 @@ pub struct LoggedRequest {
     pub target: String,
     /// The purpose.
     pub class: RequestClass,
-    /// The status of the answer; nothing if that was lost.
+    /// The status of the response. `None` if it was lost.
     pub status: Option<u16>,
-    /// The code of the error, if it was one.
+    /// The error code, if the response was an error.
     pub code: Option<String>,
 }
 
 /// The numbers of requests of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestCounts {
-    /// Reads of resources.
+    /// The number of reads of resources.
     pub reads: u64,
-    /// Writes and deletions.
+    /// The number of writes and deletions.
     pub writes: u64,
-    /// Questions about operations.
+    /// The number of polls of operations.
     pub polls: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Writes that take time.
+//! Asynchronous operations.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ const REMEMBERED: usize = 4_096;
 pub(super) enum Effect {
     /// The written state takes effect.
     Settle,
-    /// The resource goes away.
+    /// The resource is removed.
     Remove,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Failing {
     pub(super) message: String,
 }
 
-/// A write under way, or one that is over.
+/// A write, in progress or complete.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     /// The key of the resource.
@@ -46,7 +46,7 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Begins one and returns its number.
+    /// Begins an operation and returns its number.
     pub(super) fn begin(&mut self, operation: Operation) -> u64 {
         self.last += 1;
         self.all.insert(self.last, operation);
@@ -58,7 +58,7 @@ impl Operations {
         self.all.values().any(|one| !one.is_over && one.key == key)
     }
 
-    /// Ends those that are due, in the order in which they began.
+    /// Completes the operations that are due, in the order in which they began.
     pub(super) fn end(&mut self, now: u64) -> Vec<Operation> {
         let mut ended = Vec::new();
         for (number, operation) in &mut self.all {
@@ -76,14 +76,14 @@ impl Operations {
         ended
     }
 
-    /// The operation with an id, as it is written in addresses.
+    /// Returns the operation with an id from a URL.
     pub(super) fn find(&self, wanted: &str) -> Option<&Operation> {
         let number = u64::from_str_radix(wanted.rsplit('-').next()?, 16).ok()?;
         self.all.get(&number).filter(|_| id(number) == wanted)
     }
 }
 
-/// A number as an id of an address.
+/// Returns a number as an id for URLs.
 pub(super) fn id(number: u64) -> String {
     format!("00000000-0000-4000-8001-{number:012x}")
 }

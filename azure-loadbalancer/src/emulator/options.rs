@@ -7,13 +7,13 @@ pub struct EmulatorOptions {
     /// The number of further requests until a write completes. 0: it completes with its own response.
     /// Default: 1.
     pub operation_requests: u64,
-    /// The `Retry-After` of writes that are not over, in seconds. Default: 0.
+    /// The `Retry-After` of pending writes, in seconds. Default: 0.
     pub retry_after: u32,
     /// The number of resources of a page; the rest is behind `nextLink`. Default: 1,000.
     pub page_size: usize,
-    /// Writes ids of references in a case by chance, from this seed. Default: as they were written.
+    /// The seed for random letter case of ids in references. Default: ids as written.
     pub id_casing_seed: Option<u64>,
-    /// The bearer token that requests must have. Default: any, or none.
+    /// The required bearer token. Default: any, or none.
     pub token: Option<String>,
     /// The maximum number of resources. Default: 20,000.
     pub max_resources: usize,
@@ -40,7 +40,7 @@ impl EmulatorOptions {
         self
     }
 
-    /// The `Retry-After` of writes that are not over, in seconds.
+    /// Sets the `Retry-After` of pending writes, in seconds.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = seconds;
@@ -54,14 +54,14 @@ impl EmulatorOptions {
         self
     }
 
-    /// Writes ids of references in a case by chance.
+    /// Sets the seed for random letter case of ids in references.
     #[must_use]
     pub fn id_casing_seed(mut self, seed: u64) -> Self {
         self.id_casing_seed = Some(seed);
         self
     }
 
-    /// The bearer token that requests must have.
+    /// Sets the required bearer token.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());

@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-/// The path below which the resources of a kind are.
+/// Returns the path of a kind's resources.
 pub(super) fn collection_id(subscription: &str, group: &str, kind: Kind) -> String {
     format!(
         "{}/providers/{}/{}",
@@ -137,11 +137,11 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
     ///
-    /// 404 for what no path of the resource manager looks like, 400 for a bad name.
+    /// 404 for a path of unknown form, 400 for an invalid name.
     pub(super) fn parse(path: &str) -> Result<Self, Refusal> {
         let mut segments = Vec::new();
         for segment in path.trim_matches('/').split('/') {

@@ -79,7 +79,7 @@ impl Machine {
         page::reply(call, items, self.options.page_size)
     }
 
-    /// A resource as it is shown.
+    /// Returns a resource in the form for clients.
     pub(super) fn show(&mut self, place: &Place) -> Result<Value, Refusal> {
         let found = self
             .store

@@ -6,7 +6,8 @@ use crate::arm::RetryPolicy;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
-    /// Rounds of reading, planning and writing until nothing is left to do; they are counted anew after a refusal. Default: 4.
+    /// The maximum number of rounds of reading, planning and writing. The count restarts after a rejection.
+    /// Default: 4.
     pub max_rounds: u32,
     /// The maximum number of times that the services of a rejected write are halved to find the one
     /// responsible. After that the rejection counts against all of them. Finding one among a thousand takes
@@ -17,7 +18,7 @@ pub struct ExecutorOptions {
     pub immediate_replans: u32,
     /// The retries and waits of new plans while another client is writing. Default: 6 attempts, 5 s × 1.5.
     pub backoff: RetryPolicy,
-    /// Writes at a time, among those that do not wait for each other. Default: 8.
+    /// The maximum number of concurrent writes, among those that are independent. Default: 8.
     pub parallel_writes: usize,
 }
 

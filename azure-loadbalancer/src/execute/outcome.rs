@@ -15,12 +15,12 @@ use crate::service::ServiceKey;
 pub struct Reconciled {
     /// The outcome of each service.
     pub services: BTreeMap<ServiceKey, ServiceOutcome>,
-    /// The services whose writes came to nothing, each with the first error.
+    /// The services whose writes failed, each with its first error.
     pub failures: BTreeMap<ServiceKey, Arc<ArmError>>,
-    /// The nodes that could not become members of pools, change their address there or leave, by the names of their entries in
-    /// lower case; what they have there stays.
+    /// The nodes that could not join, leave or change their address in a pool, by the lower-case names of
+    /// their entries. Their entries stay as they are.
     pub refused_nodes: BTreeMap<String, Arc<ArmError>>,
-    /// Failures of writes that are for no service and no node: of what nobody owns any more, and of network interfaces.
+    /// Failures of writes for no service and no node: of orphans, and of network interfaces.
     pub other_failures: Vec<Arc<ArmError>>,
     /// The writes, in order.
     pub written: Vec<WrittenAction>,
@@ -38,15 +38,15 @@ pub struct Reconciled {
     pub conflicts: u32,
     /// The resource manager's error at the last conflict.
     pub last_conflict: Option<Arc<ArmError>>,
-    /// The calls that it took.
+    /// The numbers of calls.
     pub calls: CallCounts,
 }
 
-/// A write that was made.
+/// A write that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenAction {
-    /// In two words: `put loadBalancer`.
+    /// The operation in two words: `put loadBalancer`.
     pub verb: &'static str,
     /// The resource that was written.
     pub target: Option<ArmId>,
@@ -68,7 +68,7 @@ pub enum ServiceError {
     /// The request of the service cannot be met.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A write for it came to nothing.
+    /// A write for the service failed.
     #[error("a write came to nothing")]
     Arm(#[source] Arc<ArmError>),
     /// The service was not complete after all rounds.
@@ -93,7 +93,7 @@ pub enum ServiceError {
 pub struct Executed {
     /// The result of each of [`Plan::actions`](crate::Plan::actions), in order.
     pub actions: Vec<ActionResult>,
-    /// The calls that it took.
+    /// The numbers of calls.
     pub calls: CallCounts,
 }
 
@@ -116,7 +116,7 @@ impl Executed {
         actions.all(|action| matches!(action, ActionResult::Written))
     }
 
-    /// The first error, if there is one.
+    /// Returns the first error, if there is one.
     pub fn error(&self) -> Option<&Arc<ArmError>> {
         self.actions.iter().find_map(|action| match action {
             ActionResult::Failed(error) => Some(error),
@@ -167,7 +167,7 @@ impl Reconciled {
         })
     }
 
-    /// All services that do not have what they ask for, and why.
+    /// Returns all services that do not have what they request, with the reason.
     pub fn errors(&self) -> BTreeMap<&ServiceKey, ServiceError> {
         let left = self.left.iter().filter_map(|left| left.service.as_ref());
         let keys = self.services.keys().chain(self.failures.keys()).chain(left);

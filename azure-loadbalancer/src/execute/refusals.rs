@@ -34,24 +34,26 @@ enum Part {
 pub(super) struct Refusals {
     /// The parts that stay as they are, each with the reason.
     held: BTreeMap<Part, Arc<ArmError>>,
-    /// Groups that wait for their turn, the next one last.
+    /// The groups that wait for their turn, the next one last.
     aside: Vec<BTreeSet<Part>>,
-    /// The group whose turn it is: what is refused then was not refused without it. Empty at first.
+    /// The group being tried: without it, the writes were not rejected. Empty at first.
     trying: BTreeSet<Part>,
-    /// Writes on which nothing else depends, and which are not tried again.
+    /// The rejected writes on which nothing else depends, and which are not retried.
     passed_over: BTreeSet<(&'static str, ArmId)>,
     /// The number of further times that the services of a write may be halved.
     splits: u32,
 }
 
 impl Refusals {
-    /// `suspects` are the services that a write was held against the last time: they get their turn after all others.
+    /// Creates the state of a reconciliation. `suspects` are the services that a write was rejected for last
+    /// time: they are tried after all others.
     pub(super) fn new(suspects: &BTreeSet<ServiceKey>, services: &[Service], splits: u32) -> Self {
         let present = services.iter().map(|service| &service.key);
         let mut suspects: Vec<Part> = present
             .filter(|key| suspects.contains(key))
             .map(|key| Part::Service(key.clone()))
             .collect();
+        // Suspects beyond the first few share one group, so that they do not cost one round each.
         let single = suspects.split_off(suspects.len().min(MOST_SUSPECTS));
         let rest = (!single.is_empty()).then(|| single.into_iter().collect());
         let aside = rest.into_iter();
@@ -87,15 +89,16 @@ impl Refusals {
         request
     }
 
-    /// Lets the next group have its turn; false if there is none.
+    /// Gives the next group its turn. Returns false if there is none.
     pub(super) fn release(&mut self) -> bool {
+        // A stack: the halves of the last split come before older groups.
         let next = self.aside.pop();
         let is_there = next.is_some();
         self.trying = next.unwrap_or_default();
         is_there
     }
 
-    /// The services that writes are held against.
+    /// Returns the services that rejections are attributed to.
     pub(super) fn held(&self) -> impl Iterator<Item = (&ServiceKey, &Arc<ArmError>)> {
         self.held.iter().filter_map(|(part, error)| match part {
             Part::Service(key) => Some((key, error)),
@@ -103,7 +106,7 @@ impl Refusals {
         })
     }
 
-    /// The nodes that writes are held against.
+    /// Returns the nodes that rejections are attributed to.
     pub(super) fn held_members(&self) -> impl Iterator<Item = (&String, &Arc<ArmError>)> {
         self.held.iter().filter_map(|(part, error)| match part {
             Part::Member(name) => Some((name, error)),
@@ -116,7 +119,7 @@ impl Refusals {
         self.held.get(&Part::Orphans)
     }
 
-    /// The actions of a plan that are not tried again.
+    /// Returns the actions of a plan that are not retried.
     pub(super) fn passed_over(&self, plan: &Plan) -> BTreeSet<usize> {
         let actions = plan.actions.iter().enumerate();
         actions
@@ -129,8 +132,9 @@ impl Refusals {
         target(operation).is_some_and(|target| self.passed_over.contains(&target))
     }
 
-    /// Notes that a write was refused which was planned for a request. True if that is settled for the action itself, so that it has
-    /// to be told; if not, the error is told of whom it will be held against.
+    /// Records the rejection of a write that was planned for a request. Returns true if the failure is final
+    /// for the action itself, so that it has to be reported; otherwise it is reported for the parts that it
+    /// is attributed to.
     pub(super) fn note(
         &mut self,
         request: &Request,
@@ -139,8 +143,8 @@ impl Refusals {
         error: &Arc<ArmError>,
     ) -> bool {
         let parts = parts(request, plan, action);
-        // Another write of the same plan was refused, and some of them are set aside for that: nobody knows yet whether this one is
-        // refused without them as well.
+        // Another write of the same plan was rejected, and some of these parts are set aside for that. It is
+        // not known yet if this write fails without them as well.
         if parts.iter().any(|part| self.leaves_alone(part)) {
             return false;
         }
@@ -148,14 +152,14 @@ impl Refusals {
             self.passed_over.extend(target(&action.operation));
             return true;
         }
-        // The others had their turn before; that they have a part in this write again, or only now, is due to the group.
+        // The other parts were tried before. If they take part in this write again, that is due to the group.
         let mut suspects: BTreeSet<Part> = parts.intersection(&self.trying).cloned().collect();
         if suspects.is_empty() || self.splits == 0 || !may_be_of_one(error) {
             suspects = parts;
         }
         if suspects.len() > 1 && self.splits > 0 && may_be_of_one(error) {
             self.splits -= 1;
-            // Without the nodes first: then the first half of the services, the others and the nodes last.
+            // First without the nodes, then the first half of the services; the others and the nodes last.
             let is_member = |part: &Part| matches!(part, Part::Member(_));
             let first_member = suspects.iter().find(|part| is_member(part)).cloned();
             let at = match first_member {
@@ -210,7 +214,7 @@ fn may_be_of_one(error: &ArmError) -> bool {
         | ArmErrorKind::NotFound
         | ArmErrorKind::Conflict
         | ArmErrorKind::Operation => true,
-        // A policy judges what is written, not who writes it.
+        // A policy rejects the content of a write, not its author.
         ArmErrorKind::Forbidden => error.has_code("RequestDisallowedByPolicy"),
         ArmErrorKind::Token
         | ArmErrorKind::Unreachable

@@ -1,4 +1,4 @@
-//! Nodes: the machines that answer for services, as plain data.
+//! Nodes: the machines behind services, as plain data.
 
 mod kubernetes;
 
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 pub use self::kubernetes::NodeDocument;
 
-/// A machine that answers for services.
+/// A machine behind services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// The name, unique within the cluster.
     pub name: String,
     /// The labels; see [`labels`].
     pub labels: BTreeMap<String, String>,
-    /// `azure:///subscriptions/…`, the id of its machine. Without it the machine is the one with the node's name.
+    /// The id of its machine, `azure:///subscriptions/…`. Without it the machine is the one with the node's
+    /// name.
     pub provider_id: Option<String>,
     /// The addresses within the virtual network.
     pub addresses: Vec<IpAddr>,
@@ -31,7 +32,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that is ready, with one address.
+    /// Creates a ready node with one address.
     pub fn new(name: impl Into<String>, address: IpAddr) -> Self {
         Self {
             name: name.into(),
@@ -68,7 +69,7 @@ impl Node {
 
 /// The readiness of a node.
 ///
-/// The planner has no clock: who reads nodes says for how long one has not been ready.
+/// The planner has no clock: the reader of nodes adds the time for which one has not been ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
     /// The node is ready.
@@ -78,17 +79,17 @@ pub enum Readiness {
     NotReady(Duration),
 }
 
-/// Labels that are looked at.
+/// The labels of nodes that this crate uses.
 pub mod labels {
-    /// The node runs the control plane.
+    /// The label of nodes that run the control plane.
     pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-    /// The same, until Kubernetes 1.24.
+    /// The label of control-plane nodes until Kubernetes 1.24.
     pub const MASTER: &str = "node-role.kubernetes.io/master";
-    /// The same, with value `master`, in the first versions.
+    /// The label of control-plane nodes in the first versions, with value `master`.
     pub const OLD_ROLE: &str = "kubernetes.io/role";
-    /// The resource group of the node's machine; nodes of another group take no part.
+    /// The label with the resource group of the node's machine. Nodes of another group take no part.
     pub const RESOURCE_GROUP: &str = "kubernetes.azure.com/resource-group";
-    /// `false`: the node's machine is not one of Azure's.
+    /// The label with value `false` on nodes that are not machines of Azure.
     pub const MANAGED: &str = "kubernetes.azure.com/managed";
     /// The label of nodes that take no part.
     pub const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";

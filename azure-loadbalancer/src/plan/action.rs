@@ -12,7 +12,7 @@ use crate::resources::{
 };
 use crate::service::ServiceKey;
 
-/// One write.
+/// A write.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
@@ -22,11 +22,12 @@ pub struct Action {
     pub reasons: Vec<String>,
     /// The changed fields.
     pub changes: Vec<FieldChange>,
-    /// The services that it is for; empty: for what nobody owns any more.
+    /// The services that the write is for. Empty: for resources of no service.
     pub services: BTreeSet<ServiceKey>,
     /// True if the write also removes parts that belong to no service.
     pub sweeps: bool,
-    /// The entries of the cluster's pool of a load balancer that it also adds, changes or removes: the names of nodes in lower case.
+    /// The entries of a load balancer's pool that the write also adds, changes or removes: the names of nodes
+    /// in lower case.
     pub members: BTreeSet<String>,
 }
 
@@ -39,60 +40,60 @@ pub enum Operation {
     PutPublicIp {
         /// The whole resource.
         resource: Box<PublicIpAddress>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
-    /// Deletes a public address. One that is gone already counts as deleted.
+    /// Deletes a public address. A missing one counts as deleted.
     DeletePublicIp {
         /// The id.
         id: ArmId,
-        /// The etag that it must still have. Absent where a frontend lets go of it in the same plan, which gives it another one:
-        /// then the resource manager's own refusal to delete an address in use protects it.
+        /// The required etag. Absent if a frontend releases the address in the same plan, which changes the
+        /// etag. The resource manager then protects it by refusing to delete an address in use.
         if_match: Option<String>,
     },
     /// Creates or changes a load balancer.
     PutLoadBalancer {
         /// The whole resource.
         resource: Box<LoadBalancer>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
     /// Deletes a load balancer that would have no frontend.
     DeleteLoadBalancer {
         /// The id.
         id: ArmId,
-        /// The etag that it must still have, so that a frontend which somebody has added meanwhile is not lost.
+        /// The required etag, so that a frontend that was added meanwhile is not lost.
         if_match: Option<String>,
     },
     /// Changes the network security group.
     PutSecurityGroup {
         /// The whole resource.
         resource: Box<NetworkSecurityGroup>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
     /// Changes the pools of a network interface.
     PutNetworkInterface {
         /// The whole resource.
         resource: Box<NetworkInterface>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
-    /// Changes the addresses of a pool, when nothing else of its load balancer changes.
+    /// Changes the addresses of a pool, if nothing else of its load balancer changes.
     PutPool {
-        /// The pool; its id has the load balancer in it.
+        /// The pool. Its id includes the load balancer.
         resource: Box<BackendAddressPool>,
-        /// The etag of the pool to write over.
+        /// The etag of the pool to overwrite.
         if_match: Option<String>,
     },
     /// Changes the pools in a scale set's model.
     PutScaleSet {
         /// The whole resource.
         resource: Box<ScaleSet>,
-        /// The etag to write over; scale sets of old API versions have none.
+        /// The etag to overwrite. Scale sets of old API versions have none.
         if_match: Option<String>,
     },
-    /// Makes machines of a scale set what its model says (`manualupgrade`).
+    /// Applies a scale set's model to its machines (`manualupgrade`).
     UpgradeScaleSetInstances {
         /// The scale set.
         id: ArmId,
@@ -117,7 +118,7 @@ impl Operation {
         }
     }
 
-    /// The operation in two words, such as `put loadBalancer`.
+    /// Returns the operation in two words, such as `put loadBalancer`.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::PutPublicIp { .. } => "put publicIPAddress",
@@ -144,7 +145,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A field that becomes different.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
     /// The path of the field, such as `loadBalancingRules[a257-TCP-80].idleTimeoutInMinutes`.

@@ -12,16 +12,16 @@ use crate::service::ServiceKey;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The configuration cannot be used; every service has this error then.
+    /// The configuration is invalid. Every service has this error then.
     #[error("{0}")]
     Config(String),
-    /// An annotation, or a field of the specification, cannot be used.
+    /// An annotation, or a field of the specification, is invalid.
     #[error(transparent)]
     Annotation(#[from] AnnotationError),
     /// The document of the service cannot be read.
     #[error("it cannot be read: {0}; what it has stays as it is")]
     Unreadable(String),
-    /// Another service has the same UID, so that their resources would have the same names.
+    /// Another service has the same UID, so that the names of their resources would clash.
     #[error("its UID {uid:?} is that of {other} as well; give each service its own")]
     DuplicateUid {
         /// The UID.
@@ -32,7 +32,7 @@ pub enum PlanError {
     /// No load balancer can be chosen.
     #[error("no load balancer can be chosen: {0}")]
     Selection(String),
-    /// The load balancer would have too many rules.
+    /// The load balancer would exceed its maximum of rules.
     #[error(
         "load balancer {load_balancer} has {count} rules and {needed} more exceed the maximum of {maximum}; raise maximumLoadBalancerRuleCount or use another load balancer"
     )]
@@ -46,7 +46,7 @@ pub enum PlanError {
         /// The maximum.
         maximum: usize,
     },
-    /// The nodes would be behind too many rules.
+    /// The nodes would be behind more rules than allowed.
     #[error(
         "the nodes behind load balancer {load_balancer} are behind {count} rules already, external and internal ones together, and {needed} more exceed the {maximum} that Azure allows a network interface; let the service use fewer ports, or nodes of another cluster"
     )]
@@ -60,7 +60,7 @@ pub enum PlanError {
         /// The maximum.
         maximum: usize,
     },
-    /// The load balancer would have too many frontends.
+    /// The load balancer would exceed its maximum of frontends.
     #[error(
         "load balancer {load_balancer} has {maximum} frontends, and Azure allows no more; let services share an address (loadBalancerIP or azure-pip-name), or use another load balancer"
     )]
@@ -111,7 +111,7 @@ pub enum PlanError {
         /// The virtual network.
         virtual_network: String,
     },
-    /// No subnet is named for an internal service.
+    /// An internal service has no subnet.
     #[error(
         "no subnet is named: write subnetName into the configuration, or {key} into the service",
         key = crate::annotations::keys::INTERNAL_SUBNET
@@ -155,7 +155,7 @@ pub enum PlanError {
         /// The owner of the address.
         by: String,
     },
-    /// A frontend of this cluster has the public address that was not there when load balancers were read.
+    /// A frontend of this cluster has the public address, but did not exist when load balancers were read.
     #[error(
         "address {address} is used by {by}, which is of this cluster and was not there when load balancers were read: another program has written it meanwhile, so try again, and see to it that only one writes"
     )]
@@ -165,7 +165,7 @@ pub enum PlanError {
         /// The frontend.
         by: String,
     },
-    /// The frontend cannot move, since a service that stays as it is shares it.
+    /// The frontend cannot move, since an unchanged service shares it.
     #[error(
         "frontend {frontend} cannot move to another address, since service {by} shares it and stays as it is; correct that service first"
     )]
@@ -194,9 +194,9 @@ pub enum PlanError {
     SkuMismatch {
         /// The resource.
         resource: String,
-        /// The sku that it has.
+        /// The present SKU.
         found: String,
-        /// The sku that is needed.
+        /// The required SKU.
         wanted: &'static str,
     },
     /// The DNS label is taken.
@@ -209,7 +209,7 @@ pub enum PlanError {
         /// The owner of the label.
         by: String,
     },
-    /// The address of the frontend is needed and not known.
+    /// The address of the frontend is required and unknown.
     #[error(
         "the address of the load balancer is not known, so its security rules cannot be written"
     )]

@@ -1,4 +1,4 @@
-//! All that a reconciliation will write, if nobody else writes meanwhile.
+//! The forecast of a reconciliation: all its writes, assuming no concurrent ones.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,15 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::service::{Service, ServiceKey};
 
-/// All that a reconciliation will write, if nobody else writes meanwhile: one plan after the other, each made for what is there
-/// once the one before it is carried out. Addresses that the resource manager chooses are texts that say whose they will be.
+/// The forecast of a reconciliation, assuming no concurrent writes: a series of plans, each based on the
+/// state after the one before. Addresses that the resource manager will choose are texts that name their
+/// future owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// The plans that have something to write.
+    /// The plans with writes.
     pub stages: Vec<Plan>,
-    /// The plan after them: what is left, and what cannot be.
+    /// The last plan: the remaining work, and the requests that cannot be met.
     pub end: Plan,
 }
 
@@ -45,7 +46,7 @@ pub fn forecast(
     )
 }
 
-/// The same, by somebody who remembers which addresses were the cluster's.
+/// Plans like [`forecast`], with the memory of the cluster's former addresses.
 pub(crate) fn from(
     config: &Config,
     request: &Request,
@@ -78,7 +79,8 @@ impl Forecast {
         self.stages.iter().chain([&self.end])
     }
 
-    /// All writes in their order, each with the number of its stage, from 1 on. All of a stage are over before the next begins.
+    /// Returns all writes in order, each with the number of its stage, from 1. A stage is complete before the
+    /// next begins.
     pub fn actions(&self) -> impl Iterator<Item = (usize, &Action)> {
         let stages = (1..).zip(&self.stages);
         stages.flat_map(|(number, stage)| stage.actions.iter().map(move |action| (number, action)))

@@ -17,7 +17,7 @@ use crate::service::{Service, ServiceKey};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Located {
-    /// The load balancer; one that does not exist has a name and a location only.
+    /// The load balancer. A missing one has a name and a location only.
     pub load_balancer: LoadBalancer,
     /// The addresses of the service on it.
     pub ingress: Vec<Ingress>,

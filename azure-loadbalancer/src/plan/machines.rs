@@ -10,9 +10,9 @@ use crate::resources::{ArmId, ScaleSetInstance, VirtualMachine};
 /// The machine of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Machine<'a> {
-    /// One of its own.
+    /// A single machine.
     Single(&'a VirtualMachine),
-    /// One of a scale set, whose id is given as well.
+    /// A machine of a scale set, whose id is included.
     OfScaleSet(&'a ScaleSetInstance),
 }
 
@@ -42,7 +42,7 @@ impl<'a> Machines<'a> {
         Self { by_id, by_name }
     }
 
-    /// The machine of a node: that of its provider's id, else the one with its name.
+    /// Returns the machine of a node: by its provider id, else by its name.
     pub(super) fn machine(&self, node: &Node) -> Option<Machine<'a>> {
         let by_id = node
             .provider_id
@@ -55,7 +55,7 @@ impl<'a> Machines<'a> {
         })
     }
 
-    /// The set of a node's machine, in lower case since Azure gives names back in another case.
+    /// Returns the set of a node's machine, in lower case since Azure varies the case of names.
     pub(super) fn set_of(&self, node: &Node) -> Option<String> {
         match self.machine(node)? {
             Machine::Single(machine) => {
@@ -106,7 +106,7 @@ pub(super) fn can_be_member(config: &Config, node: &Node, is_member: bool) -> bo
     takes_part(config, node) && is_there && has_address && node.unreadable.is_none()
 }
 
-/// The sets of the machines that run no control plane, or the name of a node that is in none.
+/// Returns the sets of the machines that run no control plane, or the name of a node without a set.
 pub(super) fn sets(
     world: &World<'_>,
     machines: &Machines<'_>,

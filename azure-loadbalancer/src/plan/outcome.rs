@@ -37,7 +37,7 @@ impl Plan {
     }
 }
 
-/// One write must have succeeded before another is begun.
+/// The order of two writes: one must succeed before the other begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Edge {
     /// The index of the first in [`Plan::actions`].
@@ -52,14 +52,14 @@ pub struct Edge {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceOutcome {
-    /// The load balancer that it is on.
+    /// The name of its load balancer.
     pub load_balancer: Option<String>,
     /// The *current* addresses: those of the snapshot, not those that the plan will create.
     pub ingress: Vec<Ingress>,
     /// The addresses in its status, as read; see [`Service::published`](crate::Service::published).
     #[serde(skip)]
     pub published: Option<Vec<String>>,
-    /// The UID of the service, as it was read.
+    /// The UID of the service, as read.
     #[serde(skip)]
     pub uid: String,
     /// True if the service has Kubernetes' finalizer for load balancers, as read.
@@ -79,7 +79,7 @@ pub struct ServiceOutcome {
 pub struct Ingress {
     /// The address.
     pub ip: IpAddr,
-    /// The name in the DNS, if it has one.
+    /// The DNS name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
 }

@@ -15,9 +15,9 @@ use crate::service::Service;
 /// The existing resources. A resource without an id is ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// All load balancers of the configured resource group, also those of others.
+    /// All load balancers of the configured resource group, including those of other owners.
     pub load_balancers: Vec<LoadBalancer>,
-    /// The public addresses that [`Reads::keeps`].
+    /// The public addresses for which [`Reads::keeps`] returns true.
     pub public_ips: Vec<PublicIpAddress>,
     /// The configured network security group.
     pub security_group: Option<NetworkSecurityGroup>,
@@ -36,7 +36,7 @@ pub struct Snapshot {
 /// The resources to read for a plan, besides the load balancers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// The resource groups whose public addresses are looked at. One that does not exist has none.
+    /// The resource groups whose public addresses are read. A missing one counts as empty.
     pub public_ip_groups: BTreeSet<String>,
     /// True if the network security group is read.
     pub security_group: bool,
@@ -52,7 +52,7 @@ impl Reads {
     pub fn of(config: &Config, services: &[Service], load_balancers: &[LoadBalancer]) -> Self {
         let mut groups = BTreeSet::from([config.resource_group.to_ascii_lowercase()]);
         let served = || services.iter().filter(|service| config.serves(service));
-        // What is no name of a group is an error of its service, and none of reading.
+        // An invalid group name is an error of its service, and not of reading.
         let annotated = served()
             .filter_map(annotations::resource_group)
             .filter(|group| naming::check_resource_group(group).is_ok());

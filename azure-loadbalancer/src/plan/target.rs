@@ -1,4 +1,4 @@
-//! The frontend that each wanted service is to have: which address, shared with whom.
+//! The frontend of each wanted service: its address, and the services that share it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -18,16 +18,16 @@ use crate::resources::{
 /// The place of a frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a subnet.
+    /// A subnet.
     Internal {
         subnet: ArmId,
         address: Option<Ipv4Addr>,
     },
-    /// At a public address, which exists or not.
+    /// A public address, whether it exists or not.
     External { public_ip: ArmId },
 }
 
-/// The frontend that a service is to have.
+/// The planned frontend of a service.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) place: Place,
@@ -35,11 +35,11 @@ pub(super) struct Target {
     pub(super) frontend: String,
     /// The owner of the frontend: the service itself, or one that it shares the address with.
     pub(super) lead: SubjectIndex,
-    /// The load balancer that the frontend is bound to, because somebody has it there who stays as he is.
+    /// The load balancer that must keep the frontend because another, unchanged service uses it.
     pub(super) bound_to: Option<String>,
 }
 
-/// The frontends by service, or why some cannot have one.
+/// The frontends by service.
 pub(super) type Targets = BTreeMap<SubjectIndex, Target>;
 
 /// An address that two services cannot both claim with a frontend each.
@@ -122,7 +122,7 @@ fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Pl
     let id = config.public_ip_id(group, &by_name);
     let found = world.public_ip(&id);
     if found.is_none() && intent.public_ip_name.is_some() && !is_made_for_another(world, &id) {
-        // A typo is not to make a new address, and to give up the old one.
+        // A typo must not create a new address and release the old one.
         return Err(PlanError::PublicIpNotFound {
             name: by_name,
             resource_group: group.to_owned(),
@@ -202,7 +202,8 @@ fn external(
             && world.referrer(&id).is_none()
         {
             let (address, by) = (found.name.clone(), user.to_string());
-            // Load balancers are read before addresses: whoever has made it in between is no stranger.
+            // Load balancers are read before addresses: a frontend of this cluster may have been created
+            // between.
             let is_ours = user.segment("loadBalancers").is_some_and(|balancer| {
                 world
                     .balancer(balancer)
@@ -217,7 +218,7 @@ fn external(
     Ok(Place::External { public_ip: id })
 }
 
-/// Azure refuses a load balancer and a public address of different skus.
+/// Checks the SKU: Azure rejects a load balancer and a public address of different SKUs.
 pub(super) fn check_sku(
     world: &World<'_>,
     resource: String,
@@ -347,7 +348,8 @@ fn private_holders<'a>(world: &World<'a>) -> HashMap<(&'a ArmId, Ipv4Addr), Hold
         .collect()
 }
 
-/// Decides whose frontend the claimants of one address have: that of who has the address now, else that of the first.
+/// Decides on the owner of the frontend among the claimants of one address: the present owner, else the
+/// first.
 fn share(
     world: &World<'_>,
     claim: &Claim,

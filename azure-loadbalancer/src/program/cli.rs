@@ -18,10 +18,28 @@ pub(super) enum Command {
     Apply(Apply),
     /// Show resources that belong to no service; nothing is written
     Orphans(Orphans),
-    /// Run an Azure in memory until Ctrl-C
+    /// Run an in-memory Azure until Ctrl-C
     Emulator(Emulator),
-    /// Print the JSON Schema of the configuration
-    Schema,
+    /// Print the JSON Schema of the configuration, or of what a command prints with `--format json`
+    Schema(Schema),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Schema {
+    /// The documents that it describes
+    #[arg(value_enum, default_value_t)]
+    pub(super) of: Described,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Described {
+    /// The file of `--config`
+    #[default]
+    Config,
+    /// The output of `plan`
+    Plan,
+    /// The output of `apply`
+    Apply,
 }
 
 #[derive(Debug, Args)]
@@ -176,7 +194,8 @@ pub(super) enum Credentials {
     /// for plain HTTP to this machine
     #[default]
     Auto,
-    /// `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, and `AZURE_CLIENT_SECRET` or `AZURE_FEDERATED_TOKEN_FILE`
+    /// Environment variables: `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, and `AZURE_CLIENT_SECRET` or
+    /// `AZURE_FEDERATED_TOKEN_FILE`
     Environment,
     /// Identity of the machine; `AZURE_CLIENT_ID` chooses among several
     ManagedIdentity,

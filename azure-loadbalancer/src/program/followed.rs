@@ -1,4 +1,4 @@
-//! The services and nodes that a program follows for as long as it runs.
+//! The followed services and nodes of a running program.
 
 use async_trait::async_trait;
 use azure_loadbalancer::execute::Observer;
@@ -38,8 +38,8 @@ impl Followed {
         })
     }
 
-    /// Opens the same again, for whoever follows it next. What cannot be opened now stays as it was: a mistake ends no program that
-    /// runs.
+    /// Opens the sources again, for the next call of `follow`. A source that cannot be opened now stays as it
+    /// was: a mistake does not end a running program.
     pub(super) fn renew(&mut self, options: &Apply) {
         match Self::open(options) {
             Ok(opened) => *self = opened,
@@ -52,7 +52,7 @@ impl Followed {
     }
 }
 
-/// A source that tells its last state once more to whoever follows it next.
+/// A source that repeats its last state for its next consumer.
 pub(super) struct Replayed<T> {
     source: Box<dyn Source<T>>,
     last: Option<Vec<T>>,

@@ -19,11 +19,12 @@ use program_kit::Failure;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Connections at a time, the time for the head of a request, and the time for all of a connection.
+/// The maximum number of connections, and the time limits for the head of a request and for a whole
+/// connection.
 const MAX_CONNECTIONS: usize = 32;
 const HEAD: Duration = Duration::from_secs(5);
 const WHOLE: Duration = Duration::from_secs(60);
-/// The wait after a connection that could not be accepted.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The results of the reconciliations so far.
@@ -56,7 +57,7 @@ struct Counts {
 #[derive(Debug)]
 enum Standing {
     Leading,
-    /// Another one does, as far as that is known.
+    /// Another program leads, as far as known.
     By(String),
 }
 
@@ -82,14 +83,14 @@ impl Health {
         counts.read_at = counts.at;
     }
 
-    /// Notes that this program writes.
+    /// Records that this program leads.
     pub(super) fn lead(&self) {
         let mut counts = self.0.lock();
         counts.standing = Some(Standing::Leading);
         counts.terms += 1;
     }
 
-    /// Notes that another one does; an empty name: nobody knows which.
+    /// Records that another program leads. An empty name: unknown which.
     pub(super) fn stand_by(&self, holder: &str) {
         self.0.lock().standing = Some(Standing::By(holder.to_owned()));
     }
@@ -115,7 +116,7 @@ impl Health {
         let mut text = String::new();
         let mut metric = |name: &str, kind: &str, help: &str, value: Option<f64>| {
             if let Some(value) = value {
-                // A string takes all text.
+                // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
                     "# HELP azure_loadbalancer_{name} {help}\n# TYPE azure_loadbalancer_{name} {kind}\nazure_loadbalancer_{name} {value}"
@@ -230,7 +231,7 @@ impl Health {
     }
 }
 
-/// Serves it until the returned guard is dropped.
+/// Serves the endpoints until the returned guard is dropped.
 pub(super) async fn serve(address: &str, health: Arc<Health>) -> Result<Served, Failure> {
     let listener = TcpListener::bind(address).await;
     let listener =
@@ -286,7 +287,7 @@ async fn accept(listener: TcpListener, health: Arc<Health>) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever is slow leaves its place to others.
+            // A slow client is dropped to make room for others.
             let _ = tokio::time::timeout(WHOLE, connection).await;
             drop(place);
         });
@@ -311,7 +312,7 @@ mod tests {
         );
         assert!(health.metrics().contains("\nazure_loadbalancer_leader 0\n"));
         health.lead();
-        // Whoever leads is ready once it has done something.
+        // A leader is ready after its first reconciliation.
         assert_eq!(ready(&health).0, StatusCode::SERVICE_UNAVAILABLE);
         health.note(&Ok(Reconciled::default()));
         assert_eq!(ready(&health), (StatusCode::OK, "ok, leading\n".to_owned()));

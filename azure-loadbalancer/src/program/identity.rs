@@ -5,7 +5,7 @@ use azure_loadbalancer::arm::token::ClientCredentials;
 use program_kit::Failure;
 use serde::Deserialize;
 
-/// The keys of such a file that say who asks for tokens. It has no `Debug`: one of them is a secret.
+/// The keys of the file that identify the application or machine. It has no `Debug`: one of them is a secret.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FileIdentity {
@@ -44,7 +44,7 @@ impl FileIdentity {
         self.use_managed_identity_extension == Some(true)
     }
 
-    /// The client id of the identity of the machine, where there are several.
+    /// Returns the client id of the machine's identity, if there are several.
     pub(super) fn managed_client(&self) -> Result<Option<&str>, Failure> {
         match filled(&self.user_assigned_identity_id) {
             Some(id) if id.starts_with('/') => Err(Failure::new(
@@ -54,7 +54,7 @@ impl FileIdentity {
         }
     }
 
-    /// The application.
+    /// Returns the credentials of the application.
     pub(super) fn application(
         &self,
         transport: &ReqwestTransport,

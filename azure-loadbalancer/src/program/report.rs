@@ -41,7 +41,7 @@ pub(super) fn document(report: &Reconciled) -> Value {
     })
 }
 
-/// A reconciliation that could not be made.
+/// Returns the JSON of a failed reconciliation.
 pub(super) fn failed(error: &ReconcileError) -> Value {
     json!({ "done": false, "error": Failure::from_error(error).to_string() })
 }

@@ -1,4 +1,4 @@
-//! Plans and what came of them, for people.
+//! The text form of plans and their results.
 
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
@@ -10,7 +10,7 @@ use program_kit::Failure;
 
 use super::changes;
 
-/// Colours, if somebody is there to see them.
+/// The colours, if the output is a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     is_coloured: bool,
@@ -57,7 +57,7 @@ impl Style {
     }
 }
 
-/// A plan: what is deleted, then the writes in their order with reasons and differences, then what is wrong.
+/// Describes a plan: the deletions, then the writes in order with reasons and differences, then the errors.
 pub(super) fn forecast(plan: &Forecast, style: Style) -> Result<String, fmt::Error> {
     let mut text = writes(plan, style)?;
     for later in plan.left() {
@@ -240,7 +240,7 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
             Failure::from_error(&**error)
         )?;
     }
-    // What is left for a service is an error of it, and has been shown.
+    // The remaining work of a service is its error, and has been shown.
     for left in report.left.iter().filter(|left| left.service.is_none()) {
         write!(
             text,

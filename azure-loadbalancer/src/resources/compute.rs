@@ -1,4 +1,4 @@
-//! Machines and scale sets: the parts that lead to network interfaces and to pools.
+//! Machines and scale sets: the parts that refer to network interfaces and pools.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub type ScaleSet = Resource<ScaleSetProperties>;
 /// A machine of a scale set.
 pub type ScaleSetInstance = Resource<ScaleSetInstanceProperties>;
 
-/// A network interface as a scale set gives it to each of its machines.
+/// The model of a network interface of a scale set's machines.
 pub type NetworkInterfaceModel = Resource<NetworkInterfaceModelProperties>;
 
 /// An address of such an interface.
@@ -93,7 +93,7 @@ pub struct VmProfile {
     pub other: Map<String, Value>,
 }
 
-/// Network interfaces as a scale set, or one of its machines, has them written.
+/// The network interfaces of a scale set, or of one of its machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkProfile {
@@ -146,7 +146,7 @@ pub struct ScaleSetInstanceProperties {
     /// True if the machine has the latest model of the scale set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_model_applied: Option<bool>,
-    /// The network interfaces as they are for this machine.
+    /// The network interfaces of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_profile_configuration: Option<NetworkProfile>,
     /// All other fields.

@@ -15,10 +15,10 @@ pub type LoadBalancer = Resource<LoadBalancerProperties>;
 /// An address of a load balancer.
 pub type FrontendIpConfiguration = Resource<FrontendProperties>;
 
-/// An inbound NAT rule or pool; only what it refers to is read here.
+/// An inbound NAT rule or pool. Only its references are read here.
 pub type InboundNat = Resource<InboundNatProperties>;
 
-/// A rule for outbound connections; only what it refers to is read here.
+/// A rule for outbound connections. Only its references are read here.
 pub type OutboundRule = Resource<OutboundRuleProperties>;
 
 /// The properties of a load balancer.
@@ -40,13 +40,13 @@ pub struct LoadBalancerProperties {
     /// The health probes of backends.
     #[serde(deserialize_with = "null_as_default")]
     pub probes: Vec<Probe>,
-    /// Ports that lead to one machine.
+    /// The ports that lead to one machine.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub inbound_nat_rules: Vec<InboundNat>,
-    /// Ranges of ports that lead to the machines of a scale set.
+    /// The ranges of ports that lead to the machines of a scale set.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
@@ -70,7 +70,7 @@ pub struct LoadBalancerProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FrontendProperties {
-    /// The address within the subnet, of an internal frontend.
+    /// The address within the subnet of an internal frontend.
     #[serde(rename = "privateIPAddress", skip_serializing_if = "Option::is_none")]
     pub private_ip_address: Option<String>,
     /// The allocation of that address. Absent: [`AllocationMethod::Dynamic`].
@@ -79,10 +79,10 @@ pub struct FrontendProperties {
         skip_serializing_if = "Option::is_none"
     )]
     pub private_ip_allocation_method: Option<AllocationMethod>,
-    /// The subnet, of an internal frontend.
+    /// The subnet of an internal frontend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<SubResource>,
-    /// The public address, of an external frontend.
+    /// The public address of an external frontend.
     #[serde(rename = "publicIPAddress", skip_serializing_if = "Option::is_none")]
     pub public_ip_address: Option<SubResource>,
     /// All other fields.
@@ -95,7 +95,7 @@ open_enum! {
     AllocationMethod {
         /// The client that wrote the resource chooses the address.
         Static = "Static",
-        /// The resource manager.
+        /// The resource manager chooses the address.
         Dynamic = "Dynamic",
     }
 }
@@ -104,7 +104,7 @@ open_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InboundNatProperties {
-    /// The frontend whose port it takes.
+    /// The frontend whose port it uses.
     #[serde(
         rename = "frontendIPConfiguration",
         skip_serializing_if = "Option::is_none"
@@ -119,13 +119,13 @@ pub struct InboundNatProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OutboundRuleProperties {
-    /// The frontends whose addresses it takes.
+    /// The frontends whose addresses it uses.
     #[serde(
         rename = "frontendIPConfigurations",
         deserialize_with = "null_as_default"
     )]
     pub frontend_ip_configurations: Vec<SubResource>,
-    /// The pool that reaches out.
+    /// The pool whose members connect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend_address_pool: Option<SubResource>,
     /// All other fields.

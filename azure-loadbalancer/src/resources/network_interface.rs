@@ -19,7 +19,7 @@ pub struct NetworkInterfaceProperties {
     /// The addresses.
     #[serde(deserialize_with = "null_as_default")]
     pub ip_configurations: Vec<InterfaceIpConfiguration>,
-    /// The machine that it is in.
+    /// The machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_machine: Option<SubResource>,
     /// True if the interface is the machine's primary one.
@@ -37,7 +37,7 @@ pub struct NetworkInterfaceProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InterfaceIpConfigurationProperties {
-    /// The pools that it is a member of.
+    /// The pools.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"

@@ -18,16 +18,17 @@ pub struct ProbeProperties {
     pub protocol: Option<ProbeProtocol>,
     /// The port of the backend.
     pub port: u16,
-    /// Seconds between two probes.
+    /// The interval of probes, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_in_seconds: Option<u32>,
-    /// After how many failures a backend is down; what API versions of 2017 have.
+    /// The number of failures after which a backend is down. In API versions of 2017.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_of_probes: Option<u32>,
-    /// After how many failures a backend is down, or successes up; what later API versions have.
+    /// The number of failures after which a backend is down, or of successes after which it is up. In later
+    /// API versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_threshold: Option<u32>,
-    /// The path that is asked for, with HTTP and HTTPS.
+    /// The path of requests, with HTTP and HTTPS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_path: Option<String>,
     /// All other fields.

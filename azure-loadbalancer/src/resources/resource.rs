@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::ArmId;
 use super::open_enum::open_enum;
 
-/// A resource, or a part of one such as a rule: the envelope around its properties.
+/// A resource, or a part of one such as a rule: the common fields around its properties.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resource<P> {
     /// The id, which the resource manager sets.
@@ -21,26 +21,26 @@ pub struct Resource<P> {
         skip_serializing_if = "String::is_empty"
     )]
     pub name: String,
-    /// `Microsoft.Network/loadBalancers` and the like; the resource manager sets it.
+    /// The type, such as `Microsoft.Network/loadBalancers`. The resource manager sets it.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The region, such as `westeurope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Free texts; keys are compared ignoring case by the resource manager.
+    /// The tags. The resource manager compares keys ignoring case.
     #[serde(
         default,
         deserialize_with = "null_as_default",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub tags: BTreeMap<String, String>,
-    /// The version of the content, for `If-Match`.
+    /// The etag, for `If-Match`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// The offer that it was created as.
+    /// The SKU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sku: Option<Sku>,
-    /// Availability zones.
+    /// The availability zones.
     #[serde(
         default,
         deserialize_with = "null_as_default",
@@ -57,7 +57,7 @@ pub struct Resource<P> {
 }
 
 impl<P: Default> Resource<P> {
-    /// A part with this name, and nothing else.
+    /// Creates a part with only this name and its properties.
     pub fn named(name: impl Into<String>, properties: P) -> Self {
         Self {
             name: name.into(),
@@ -68,7 +68,7 @@ impl<P: Default> Resource<P> {
 }
 
 impl<P> Resource<P> {
-    /// The value of a tag, whose key is compared ignoring case.
+    /// Returns the value of a tag, whose key is compared ignoring case.
     pub fn tag(&self, key: &str) -> Option<&str> {
         self.tags
             .iter()
@@ -94,7 +94,7 @@ pub struct SubResource {
 }
 
 impl SubResource {
-    /// A reference to this id.
+    /// Creates a reference to this id.
     pub fn to(id: ArmId) -> Self {
         Self {
             id: Some(id),
@@ -108,7 +108,7 @@ impl SubResource {
     }
 }
 
-/// The offer that a resource was created as.
+/// The SKU of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sku {
     /// The name. Absent: basic.
@@ -120,7 +120,7 @@ pub struct Sku {
 }
 
 impl Sku {
-    /// The sku with this name, in the tier that the resource manager chooses.
+    /// Creates the SKU with this name, in the tier that the resource manager chooses.
     pub fn named(name: SkuName) -> Self {
         Self {
             name: Some(name),
@@ -130,11 +130,11 @@ impl Sku {
 }
 
 open_enum! {
-    /// The name of a sku.
+    /// The name of a SKU.
     SkuName {
-        /// The old offer, retired in September 2025.
+        /// The old SKU, retired in September 2025.
         Basic = "Basic",
-        /// The offer for all uses today.
+        /// The current SKU.
         Standard = "Standard",
     }
 }
@@ -142,30 +142,31 @@ open_enum! {
 open_enum! {
     /// The state of the last write.
     ProvisioningState {
-        /// Done.
+        /// The write succeeded.
         Succeeded = "Succeeded",
         /// The write failed, and the resource may not work.
         Failed = "Failed",
-        /// Overtaken by another operation.
+        /// The write was cancelled by another operation.
         Canceled = "Canceled",
-        /// Being created.
+        /// The resource is being created.
         Creating = "Creating",
-        /// Being changed.
+        /// The resource is being changed.
         Updating = "Updating",
-        /// Being deleted.
+        /// The resource is being deleted.
         Deleting = "Deleting",
     }
 }
 
 impl ProvisioningState {
-    /// Takes away a state of a write that has failed, so that what is to be written differs from what is there: the resource
-    /// manager mends such a resource when it is written once more, and refuses others that refer to it until then.
+    /// Clears the state of a failed write, so that the planned resource differs from the current one: the
+    /// resource manager repairs such a resource when it is written again, and rejects references to it until
+    /// then.
     pub(crate) fn clear_failed(state: &mut Option<Self>) {
         state.take_if(|state| matches!(state, Self::Failed | Self::Canceled));
     }
 }
 
-/// Reads `null` as the default: the resource manager and its clients write either.
+/// Deserialises `null` as the default: the resource manager and its clients write either.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -35,7 +35,7 @@ pub struct RuleProperties {
     pub frontend_port: u16,
     /// The port of the members.
     pub backend_port: u16,
-    /// Minutes of silence after which a TCP connection is forgotten; absent is 4.
+    /// The idle timeout of TCP connections, in minutes. Absent: 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_in_minutes: Option<u32>,
     /// True if members see the frontend's address as destination (direct server return).
@@ -60,7 +60,7 @@ open_enum! {
         Tcp = "Tcp",
         /// UDP.
         Udp = "Udp",
-        /// Every protocol on every port.
+        /// All protocols on all ports.
         All = "All",
     }
 }
@@ -68,11 +68,11 @@ open_enum! {
 open_enum! {
     /// The distribution over members.
     LoadDistribution {
-        /// By addresses, ports and protocol.
+        /// The hash of addresses, ports and protocol.
         Default = "Default",
-        /// By the two addresses.
+        /// The hash of the two addresses.
         SourceIp = "SourceIP",
-        /// By the two addresses and the protocol.
+        /// The hash of the two addresses and the protocol.
         SourceIpProtocol = "SourceIPProtocol",
     }
 }

@@ -17,7 +17,7 @@ pub type SecurityRule = Resource<SecurityRuleProperties>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityGroupProperties {
-    /// The rules that somebody wrote.
+    /// The security rules, without the default ones.
     #[serde(deserialize_with = "null_as_default")]
     pub security_rules: Vec<SecurityRule>,
     /// The state of the last write.
@@ -28,7 +28,7 @@ pub struct SecurityGroupProperties {
     pub other: Map<String, Value>,
 }
 
-/// The properties of a rule: each of ports and prefixes is either one text or a list.
+/// The properties of a rule. Ports and prefixes are each either one text or a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityRuleProperties {
@@ -41,16 +41,16 @@ pub struct SecurityRuleProperties {
     /// The port of the client, `*` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_port_range: Option<String>,
-    /// Several of those.
+    /// The ports of the client, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub source_port_ranges: Vec<String>,
-    /// The port, `*` for all.
+    /// The destination port, `*` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_port_range: Option<String>,
-    /// Several of those.
+    /// The destination ports, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
@@ -59,7 +59,7 @@ pub struct SecurityRuleProperties {
     /// The source: an address, a network, a service tag or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_address_prefix: Option<String>,
-    /// Several of those.
+    /// The sources, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
@@ -68,7 +68,7 @@ pub struct SecurityRuleProperties {
     /// The destination: an address, a network, a service tag or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_address_prefix: Option<String>,
-    /// Several of those.
+    /// The destinations, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
@@ -77,7 +77,7 @@ pub struct SecurityRuleProperties {
     /// The action on matching packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// 100 to 4096; of rules of one direction the lowest that matches decides.
+    /// The priority, 100 to 4096. Among matching rules of one direction, the lowest decides.
     pub priority: u16,
     /// The direction.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ open_enum! {
         Tcp = "Tcp",
         /// UDP.
         Udp = "Udp",
-        /// All.
+        /// All protocols.
         Any = "*",
     }
 }
@@ -112,9 +112,9 @@ open_enum! {
 open_enum! {
     /// The direction of connections.
     Direction {
-        /// To the machines.
+        /// Connections to the machines.
         Inbound = "Inbound",
-        /// From the machines.
+        /// Connections from the machines.
         Outbound = "Outbound",
     }
 }

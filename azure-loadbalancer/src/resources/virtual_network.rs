@@ -1,4 +1,4 @@
-//! Virtual networks and their subnets, which are only read.
+//! Virtual networks and their subnets, which are never written.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ pub struct SubnetProperties {
     /// The address range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address_prefix: Option<String>,
-    /// Several of those.
+    /// The address ranges, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
@@ -43,7 +43,7 @@ pub struct SubnetProperties {
 }
 
 impl SubnetProperties {
-    /// All ranges of the subnet, whichever way they are written.
+    /// Returns all ranges of the subnet, whether written as one value or as a list.
     pub fn ranges(&self) -> impl Iterator<Item = &str> {
         self.address_prefix
             .iter()

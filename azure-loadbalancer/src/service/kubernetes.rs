@@ -1,4 +1,4 @@
-//! The part of Kubernetes' `v1` `Service` that is read.
+//! The used part of Kubernetes' `v1` `Service`.
 
 use std::collections::BTreeMap;
 

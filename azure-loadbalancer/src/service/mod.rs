@@ -1,4 +1,4 @@
-//! Services: what is to be reachable through a load balancer, as plain data.
+//! Services to be reachable through a load balancer, as plain data.
 
 mod kubernetes;
 #[cfg(feature = "kube")]
@@ -23,7 +23,7 @@ pub struct ServiceKey {
 }
 
 impl ServiceKey {
-    /// The key of these two.
+    /// Creates a key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -38,7 +38,7 @@ impl fmt::Display for ServiceKey {
     }
 }
 
-/// A text is not `namespace/name`.
+/// The error of a text that is not `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a service: write namespace/name")]
 pub struct NotAServiceKey(pub String);
@@ -72,10 +72,10 @@ impl<'de> Deserialize<'de> for ServiceKey {
     }
 }
 
-/// A service. It is read from the JSON that Kubernetes has for it (`kubectl get service -o json`); what is not of use here is
+/// A service. It is read from the JSON of Kubernetes (`kubectl get service -o json`); unused fields are
 /// ignored.
 ///
-/// Annotations are not looked at before a plan is made, so that a mistake in one service is that service's alone.
+/// Annotations are parsed only when a plan is made, so that a mistake affects only its own service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "kubernetes::ServiceDocument")]
 pub struct Service {
@@ -90,7 +90,7 @@ pub struct Service {
     pub annotations: BTreeMap<String, String>,
     /// The ports.
     pub ports: Vec<ServicePort>,
-    /// The address to use; empty or absent: any.
+    /// The requested address. Empty or absent: any.
     pub load_balancer_ip: Option<String>,
     /// The networks that may connect. Empty: all, from the internet or, if internal, from the virtual
     /// network.
@@ -110,7 +110,7 @@ pub struct Service {
     pub deleting: bool,
     /// The addresses in its status, or DNS names where it has no address. `None` if there was no status.
     pub published: Option<Vec<String>>,
-    /// The versions of the internet protocol that it is to have (`spec.ipFamilies`), the first one first; none: IPv4.
+    /// The requested IP versions (`spec.ipFamilies`), in order of preference. Empty: IPv4.
     pub ip_families: Vec<String>,
     /// True if the service has Kubernetes' finalizer for load balancers, so that it is not gone before its
     /// resources are.
@@ -120,7 +120,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A load-balanced service without ports and without a UID of its own.
+    /// Creates a load-balanced service without ports and without its own UID.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             key: ServiceKey::new(namespace, name),
@@ -129,7 +129,7 @@ impl Service {
         }
     }
 
-    /// The UID that its names in a cluster are made of.
+    /// Returns the UID from which its names in a cluster are derived.
     pub fn uid_in(&self, cluster: &str) -> Cow<'_, str> {
         match self.uid.as_str() {
             "" => naming::uid_of(&self.key, cluster).into(),
@@ -166,7 +166,7 @@ impl Service {
 pub struct ServicePort {
     /// The name, if there are several ports.
     pub name: Option<String>,
-    /// `TCP` or `UDP`; others are refused when a plan is made.
+    /// `TCP` or `UDP`. A plan rejects any other protocol.
     pub protocol: String,
     /// The port of the load balancer.
     pub port: u16,
@@ -177,12 +177,12 @@ pub struct ServicePort {
 }
 
 impl ServicePort {
-    /// A TCP port.
+    /// Creates a TCP port.
     pub fn tcp(port: u16, node_port: u16) -> Self {
         Self::new("TCP", port, node_port)
     }
 
-    /// A UDP port.
+    /// Creates a UDP port.
     pub fn udp(port: u16, node_port: u16) -> Self {
         Self::new("UDP", port, node_port)
     }

@@ -22,15 +22,16 @@ pub(crate) const RECHECK: std::time::Duration = std::time::Duration::from_secs(1
 /// A source of services (`Source<Service>`) or nodes (`Source<Node>`).
 #[async_trait]
 pub trait Source<T>: Send {
-    /// Waits for a state that has not been returned yet; the first call returns the first one as soon as it is known.
+    /// Waits for a state that was not returned yet. The first call returns the first state as soon as it is
+    /// known.
     ///
     /// # Errors
     ///
-    /// The state cannot be known. The last one that was returned stays in force, and the source may be asked again.
+    /// The state is unknown. The last returned state stays in force, and the call may be repeated.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped no state is lost: the next call returns it.
+    /// If the future is dropped no state is lost: the next call returns it.
     async fn next(&mut self) -> Result<Vec<T>, SourceError>;
 }
 
@@ -43,7 +44,7 @@ pub struct SourceError {
 }
 
 impl SourceError {
-    /// An error that says which source it is and what is wrong with it.
+    /// Creates an error that names the source and the cause.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -15,11 +15,11 @@ use super::{ConsulClient, ConsulError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentSelf {
-    /// Its datacenter.
+    /// The agent's datacenter.
     pub datacenter: String,
-    /// Its node.
+    /// The name of the agent's node.
     pub node: String,
-    /// Its version.
+    /// The agent's version.
     pub version: String,
 }
 
@@ -39,23 +39,23 @@ struct SelfConfig {
     version: String,
 }
 
-/// An instance of a service as it is registered at an agent.
+/// An instance of a service in the form in which it is registered at an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceDefinition {
     /// The service's name.
     pub name: String,
-    /// Unique on the agent's node; empty: the name.
+    /// The id, unique on the agent's node. Empty for the name.
     pub id: String,
     /// Address of the instance. Empty for the address of the node.
     pub address: String,
-    /// Its port; 0: none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
     /// Free text.
     pub tags: Vec<String>,
     /// Free text by key.
     pub meta: BTreeMap<String, String>,
-    /// Its share of the requests. Unset: 1.
+    /// The instance's share of the requests. Default: 1.
     pub weights: Option<ServiceWeights>,
     /// Addresses for clients in other networks.
     pub tagged_addresses: BTreeMap<String, TaggedAddress>,
@@ -247,8 +247,8 @@ impl ConsulClient {
         })
     }
 
-    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an earlier form of it that
-    /// it has no more are removed.
+    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an
+    /// earlier form of it that it has no more are removed.
     ///
     /// # Errors
     ///
@@ -284,8 +284,8 @@ impl ConsulClient {
         self.done(call).await
     }
 
-    /// Takes an instance out of the agent, and of the catalog: `/v1/agent/service/deregister/:id`. It is no error if it is
-    /// not there.
+    /// Removes an instance from the agent and from the catalog: `/v1/agent/service/deregister/:id`. A
+    /// missing instance is not an error.
     ///
     /// # Errors
     ///
@@ -299,12 +299,12 @@ impl ConsulClient {
         }
     }
 
-    /// Says how a check with a time to live is doing: `/v1/agent/check/update/:id`.
+    /// Updates the status of a check with a time to live: `/v1/agent/check/update/:id`.
     ///
     /// # Errors
     ///
-    /// See [`ConsulErrorKind`](super::ConsulErrorKind). An agent that does not know the check answers 404, or 500 if it is an
-    /// old one.
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind). An agent that does not know the check responds with
+    /// 404, or with 500 if it is an old one.
     pub async fn update_check(
         &self,
         id: &str,

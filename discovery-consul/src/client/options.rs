@@ -217,7 +217,7 @@ fn boolean(name: &'static str, text: &str) -> Result<bool, EnvironmentError> {
 
 fn secured(address: &str) -> String {
     match address.split_once("://") {
-        // As in Consul's own tools: a scheme that somebody wrote is meant.
+        // As in Consul's own tools, an explicit scheme counts.
         Some(("http", rest)) => format!("https://{rest}"),
         Some(_) => address.to_owned(),
         None => format!("https://{address}"),

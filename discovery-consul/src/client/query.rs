@@ -81,10 +81,10 @@ impl Query {
         self
     }
 
-    /// Waits until there is something newer than `index`, up to `wait`. An index of 0 waits for nothing; the wait is at
-    /// most 10 minutes, as servers have it.
+    /// Waits until there is something newer than `index`, up to `wait`. With an index of 0 it does not
+    /// wait. The wait is limited to 10 minutes, as in servers.
     ///
-    /// What index to ask with is not as simple as it looks: use a [`Follower`](super::Follower) or a
+    /// The choice of the index has pitfalls: use a [`Follower`](super::Follower) or a
     /// [`BlockingIndex`](super::BlockingIndex).
     #[must_use]
     pub fn blocking(mut self, index: u64, wait: Duration) -> Self {
@@ -103,15 +103,15 @@ pub struct Meta {
     pub index: Option<u64>,
     /// `X-Consul-KnownLeader`.
     pub known_leader: Option<bool>,
-    /// `X-Consul-LastContact`: how long ago the server that has answered heard of its leader.
+    /// `X-Consul-LastContact`: the time since the responding server last had contact with its leader.
     pub last_contact: Option<Duration>,
     /// `X-Consul-Results-Filtered-By-ACLs`: whether the token hides a part. Not known to old versions.
     pub is_filtered_by_acls: Option<bool>,
     /// `X-Consul-Query-Backend`: `streaming` or `blocking-query`. Not known to old versions.
     pub query_backend: Option<String>,
-    /// `X-Cache`: whether the agent had the answer. Only with [`Consistency::Cached`].
+    /// `X-Cache`: true if the agent had the response in its cache. Only with [`Consistency::Cached`].
     pub is_cache_hit: Option<bool>,
-    /// `Age`: how old an answer of the cache is.
+    /// `Age`: the age of a cached response.
     pub age: Option<Duration>,
 }
 
@@ -132,7 +132,7 @@ impl Meta {
     }
 }
 
-/// An answer with what came with it.
+/// A response with its headers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answer<T> {

@@ -95,8 +95,8 @@ impl Tokens {
         }
     }
 
-    /// Returns when the file with the token is not the one any more that had been read last when this was called. The file
-    /// is looked at each second. Never returns without a file.
+    /// Returns when the file with the token has changed since it was last read before this call. The file
+    /// is checked each second. Never returns without a file.
     pub(super) fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
         let file = match self {
             Self::File(file) => Some(Arc::clone(file)),
@@ -119,7 +119,7 @@ impl Tokens {
         }
     }
 
-    /// The agent has refused the token: a file is read again even if it seems not to have changed.
+    /// Records that the agent has rejected the token: a file is read again even if it seems unchanged.
     pub(super) fn refused(&self) {
         if let Self::File(file) = self {
             file.forget_version();
@@ -127,10 +127,10 @@ impl Tokens {
     }
 }
 
-/// A token in a file that something else keeps fresh.
+/// A token in a file that another program keeps up to date.
 ///
-/// The file is looked at for every call and read again when its length or time of change differs. While it cannot be read
-/// the last token is used; that is what happens for a moment when a file is replaced carelessly.
+/// The file is checked for every call and read again when its length or modification time differs. While it
+/// cannot be read the last token is used, which happens briefly when a file is not replaced atomically.
 #[derive(Debug)]
 pub(super) struct TokenFile {
     path: PathBuf,
@@ -286,7 +286,7 @@ mod tests {
         tokens.current().await.unwrap_err();
         noticed(&|| std::fs::write(&path, "first").unwrap()).await;
         assert_eq!(tokens.current().await.unwrap(), Some(token("first")));
-        // One that was refused is the same until it is replaced.
+        // A rejected token is the same until it is replaced.
         tokens.refused();
         let soon = Duration::from_millis(2_500);
         assert!(tokio::time::timeout(soon, tokens.changed()).await.is_err());

@@ -1,4 +1,4 @@
-//! From what is known of all datacenters to the answer of a discoverer. Pure.
+//! The conversion of all datacenters' state to a discovery result. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const CATALOG: &str = "catalog";
 /// Maximum number of left-out instances in a message.
 const NAMED: usize = 3;
 
-/// The answer of a discoverer.
+/// Returns the discovery result.
 pub(super) fn discovery_of(
     state: &WatchState,
     defaults: &Defaults,
@@ -71,7 +71,7 @@ fn service(
 ) -> DiscoveredService {
     let instances = instances(name, state);
     if instances.is_empty() {
-        // It is listed, and nobody could ever read it.
+        // It is listed, but was never readable.
         let reasons = state
             .datacenters
             .iter()
@@ -104,7 +104,7 @@ fn service(
         None => said.labels,
         Some(translated) => {
             let labels = std::mem::take(&mut translated.labels);
-            // Who does not ask to be served need not be told what is wrong with it.
+            // Problems of a service that did not opt in are not reported.
             let is_enabled = labels
                 .get("enable")
                 .is_some_and(|value| value.eq_ignore_ascii_case("true"));

@@ -96,7 +96,7 @@ pub(super) fn destination(
     Ok((id.into(), config))
 }
 
-/// The label that says how an instance is spoken to.
+/// The label with the scheme of an instance's URL.
 pub(super) const SCHEME: &str = "destinations.scheme";
 
 /// An address as it stands in a URL.

@@ -1,4 +1,5 @@
-//! The task that keeps a registration: it renews the check, and tells an agent again that has forgotten.
+//! The task that keeps a registration: it renews the check, and registers the instance again after the
+//! agent has lost it.
 
 use std::time::Duration;
 
@@ -12,11 +13,11 @@ use crate::client::{ConsulClient, ConsulError, ConsulErrorKind, HealthStatus};
 /// The target of log lines.
 const TARGET: &str = "discovery::consul";
 
-/// The first pause before an agent that is away is told again; it doubles with each further one, up to a third of the time
-/// to live.
+/// The first pause before an unavailable agent is retried. It doubles with each further one, up to a third
+/// of the time to live.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), ConsulError>>,
@@ -66,7 +67,7 @@ impl Keeper {
                     let Some(Order { command, done }) = order else { break };
                     let is_last = matches!(command, Command::Deregister);
                     let outcome = self.obey(command).await;
-                    // Nobody may be waiting any more.
+                    // The caller may have been dropped.
                     let _ = done.send(outcome);
                     if is_last {
                         break;
@@ -95,7 +96,7 @@ impl Keeper {
         }
     }
 
-    /// Says how the instance is doing; to an agent that has forgotten it, what it is.
+    /// Renews the check. An agent that has lost the instance gets its registration again.
     async fn renew(&mut self) -> Result<(), ConsulError> {
         let check = self.registration.check_id();
         let renewed = self
@@ -130,7 +131,7 @@ impl Keeper {
 
     fn lost(&mut self, error: &ConsulError) {
         let reason = error.explained();
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if *self.state.borrow() == RegistrationState::Registered {
             let service = self.registration.service.effective_id();
             tracing::warn!(target: TARGET, service, reason, "the agent cannot be told, and is told again when it can");

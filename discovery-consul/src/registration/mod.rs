@@ -1,7 +1,8 @@
 //! Registration of a service: an instance at the agent beside it.
 //!
-//! A [`Registration`] says what an instance is; [`register`](Registration::register) tells the agent, renews the instance's
-//! check and tells it again should it forget, for as long as the [`Registered`] lives.
+//! A [`Registration`] describes an instance. [`register`](Registration::register) sends it to the agent,
+//! renews the instance's check, and registers it again if the agent has lost it, while the [`Registered`]
+//! lives.
 //!
 //! ```no_run
 //! use discovery_consul::client::{ConsulClient, ConsulError, ServiceDefinition};
@@ -24,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is critical, and some
-//! time later the instance is taken out of the catalog.
+//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is
+//! critical, and some time later the instance is taken out of the catalog.
 
 mod keeper;
 #[cfg(test)]
@@ -54,7 +55,8 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// An instance of a service. Its check is made and renewed here, whatever check it says that it has.
+    /// Creates the registration of an instance. Its check is created and renewed here, in place of a check
+    /// of its own.
     pub fn new(service: ServiceDefinition) -> Self {
         Self {
             service,
@@ -70,7 +72,8 @@ impl Registration {
         self
     }
 
-    /// After how long in a critical state it is taken out of the catalog; Consul has at least a minute. 10 min. `None`: never.
+    /// Sets the time in a critical state after which it is removed from the catalog. Consul uses at least a
+    /// minute. `None` to keep it. Default: 10 min.
     pub fn deregister_after(mut self, critical: Option<Duration>) -> Self {
         self.deregister_after = critical;
         self
@@ -91,11 +94,12 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// The agent cannot be reached, or refuses. Nothing is kept then: call again.
+    /// The agent cannot be reached, or rejects the registration. The registration is not kept then: call
+    /// again.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the instance may be registered or not, and is not kept.
+    /// If the future is dropped, the instance may be registered or not, and is not kept.
     ///
     /// # Panics
     ///
@@ -124,7 +128,7 @@ impl Registration {
 pub enum RegistrationState {
     /// The agent has the registration.
     Registered,
-    /// The agent is unavailable or rejects the registration, which is retried. It is told again and again.
+    /// The agent is unavailable or rejects the registration, which is retried.
     Waiting {
         /// The reason, with a hint for the operator.
         reason: Arc<str>,
@@ -178,24 +182,24 @@ impl Registered {
         self.order(Command::Status(status, note.into())).await
     }
 
-    /// Asks for no new requests: the check is critical. The instance stays, with those that it has.
+    /// Stops new requests by making the check critical. The instance stays, with its current requests.
     ///
     /// # Errors and cancel safety
     ///
-    /// As [`set_status`](Self::set_status).
+    /// Those of [`set_status`](Self::set_status).
     pub async fn drain(&self) -> Result<(), ConsulError> {
         self.set_status(HealthStatus::Critical, "draining").await
     }
 
-    /// Takes the instance out of the catalog.
+    /// Removes the instance from the catalog.
     ///
     /// # Errors
     ///
-    /// The agent could not be told. The check is not renewed any longer in any case.
+    /// The agent could not be reached. The check is not renewed any longer in any case.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the instance may be there still or not; it is not kept.
+    /// If the future is dropped, the instance may still be in the catalog or not; it is not kept.
     pub async fn deregister(self) -> Result<(), ConsulError> {
         self.order(Command::Deregister).await
     }

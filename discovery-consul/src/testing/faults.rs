@@ -16,9 +16,9 @@ pub enum Fault {
     Empty,
     /// The same from a server that knows of no leader.
     EmptyWithoutLeader,
-    /// The right answer, at once, with this index.
+    /// The correct response, at once, with this index.
     Index(u64),
-    /// The right answer, at once, without an index.
+    /// The correct response, at once, without an index.
     NoIndex,
     /// The correct response after this delay.
     Slow(Duration),

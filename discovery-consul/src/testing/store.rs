@@ -235,7 +235,7 @@ impl Store {
         )
     }
 
-    /// `/v1/kv/:key`; `None`: there is none.
+    /// `/v1/kv/:key`. `None` if there is no value.
     pub(super) fn value(&self, key: &str) -> (u64, Option<Value>) {
         match self.values.get(key) {
             Some((value, index)) => (*index, Some(json!([pair(key, value, *index)]))),
@@ -243,7 +243,7 @@ impl Store {
         }
     }
 
-    /// `/v1/kv/:prefix?recurse`; `None`: there is none.
+    /// `/v1/kv/:prefix?recurse`. `None` if there are no values.
     pub(super) fn values(&self, prefix: &str) -> (u64, Option<Value>) {
         let pairs: Vec<_> = self
             .values

@@ -15,7 +15,7 @@ const DEEPEST: usize = 8;
 /// The most middlewares of a router.
 const MOST: usize = 64;
 
-/// A tag: its key as it is written, and its value.
+/// A tag: its key as written, and its value.
 type Tag = (String, String);
 
 /// The middlewares that the tags of a service define.

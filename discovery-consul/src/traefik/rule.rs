@@ -1,4 +1,4 @@
-//! Rules of Traefik's routers: what of them can be said as conditions of a route.
+//! Rules of Traefik's routers, translated to the conditions of a route.
 
 use std::collections::BTreeSet;
 
@@ -19,9 +19,9 @@ pub(super) struct Conditions {
     pub(super) path: Option<String>,
     /// One of these methods.
     pub(super) methods: Option<BTreeSet<String>>,
-    /// All of these headers with these values.
+    /// The required headers with their values.
     pub(super) headers: Vec<(String, String)>,
-    /// All of these query parameters with these values.
+    /// The required query parameters with their values.
     pub(super) query: Vec<(String, String)>,
 }
 

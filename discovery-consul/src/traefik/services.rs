@@ -7,7 +7,7 @@ use discovery_core::text::shortened;
 
 use super::PREFIX;
 
-/// The port, the scheme and the weight of an instance, if its tags say something else than its registration.
+/// The port, the scheme and the weight of an instance, if its tags override its registration.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) port: Option<u16>,
@@ -57,7 +57,7 @@ fn in_services(key: &str) -> Option<(&str, &str, &str)> {
     Some((protocol, name, setting))
 }
 
-/// The settings of one service of Traefik: by folded setting the key as it is written, and the value.
+/// The settings of one service of Traefik: the key as written and the value, by folded setting.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Service(BTreeMap<String, (String, String)>);
 
@@ -92,7 +92,7 @@ impl Service {
         said.is_none_or(|(_, value)| !value.eq_ignore_ascii_case("false"))
     }
 
-    /// Its labels. Returns the keys of tags that have no effect.
+    /// Adds the labels of the service to `labels`, and returns the keys of tags that have no effect.
     pub(super) fn labels(&self, labels: &mut Labels) -> Vec<&str> {
         let mut ignored = Vec::new();
         for (setting, (key, value)) in &self.0 {

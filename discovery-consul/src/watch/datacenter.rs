@@ -1,4 +1,4 @@
-//! One datacenter: two blocking queries say what has changed, and that is read.
+//! One datacenter: two blocking queries detect the changes, and the changed services are read.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -35,11 +35,11 @@ pub(super) struct Watching {
     pub(super) datacenter: Arc<str>,
     /// The reads of all datacenters.
     pub(super) pool: Arc<Semaphore>,
-    /// Told when there is news.
+    /// The notification of changes.
     pub(super) changed: Arc<Notify>,
 }
 
-/// The notification of changes.
+/// The watch of one datacenter, between two events.
 struct Watch {
     watching: Watching,
     services: ServiceTable,
@@ -76,7 +76,7 @@ enum Source {
 
 type Read = (Arc<str>, Result<Vec<ServiceInstance>, ConsulError>);
 
-/// Watches a datacenter for as long as it is polled.
+/// Watches a datacenter while it is polled.
 pub(super) async fn watch(watching: Watching, published: watch::Sender<Arc<DatacenterState>>) {
     let mut services = follow_services(&watching);
     let mut checks = follow_checks(&watching);
@@ -216,7 +216,7 @@ impl Watch {
                 self.answered(Source::Services);
             }
             Followed::Woken { meta, is_anew } => {
-                // An instance of a service that is there already: if it has a check, that says which.
+                // An instance of a known service: if it has a check, that shows which.
                 match meta.index.filter(|_| !is_anew) {
                     Some(index) => self.resync.request_unless_explained(index, Instant::now()),
                     None => {
@@ -306,7 +306,7 @@ impl Watch {
     fn failed(&mut self, source: Source, error: &ConsulError) {
         self.have_ended[source as usize] = true;
         self.is_dirty = true;
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
             let error = error.explained();
@@ -315,8 +315,8 @@ impl Watch {
         self.failures[source as usize] = Some(error.explained().into());
     }
 
-    /// The next service to read. While nothing answers, reads would only fail, too; and what is read before both queries
-    /// have said something would have to be read again.
+    /// Returns the next service to read. During an outage reads would fail too, and services read before
+    /// both queries have returned would have to be read again.
     fn next_read(&mut self) -> Option<Arc<str>> {
         let is_away = self.failures.iter().all(Option::is_some);
         let most = self.watching.most_reads();
@@ -333,7 +333,7 @@ impl Watch {
                 self.last_ok = Some(Moment::now());
                 self.is_dirty |= self.unread.read(name);
                 let is_there = !instances.is_empty();
-                // At most so long, and not all at once.
+                // At most after this time, and not all services at once.
                 let reread = self.watching.options.reread.mul_f64(between(0.6, 0.98));
                 self.schedule.finished(name, is_there.then(|| now + reread));
                 self.store(name, instances);
@@ -349,8 +349,8 @@ impl Watch {
 
     fn store(&mut self, name: &Arc<str>, instances: Vec<ServiceInstance>) {
         if instances.is_empty() {
-            // The two come from different answers. If the list is right it stays, and if it is late its next answer
-            // touches the service again.
+            // The two come from different responses. If the list is right it stays, and if it is late its
+            // next response touches the service again.
             if !self.services.lists(name) {
                 self.is_dirty |= self.said.remove(name).is_some();
             }
@@ -385,7 +385,7 @@ impl Watch {
             self.guard.look(now);
             self.touch_all();
         }
-        // It is judged, and seen whether enough is known, when it is shown.
+        // The decision, and whether enough is known, are made at publication.
         let dues = [self.guard.judge_at(), self.completion.due()];
         self.is_dirty |= dues.into_iter().flatten().any(|at| at <= now);
     }
@@ -418,8 +418,8 @@ impl Watch {
     /// Shows what is known, if that is anything new.
     fn publish(&mut self) {
         let is_settled = self.schedule.is_settled();
-        // It takes a look at every service, which reads that say nothing new are not worth, nor a beginning that is shown
-        // as a whole.
+        // It checks every service, which is not worth it for reads without changes, nor at the start, which
+        // is published as a whole.
         if self.is_beginning() || (!self.is_dirty && is_settled == self.was_settled) {
             return;
         }

@@ -1,4 +1,4 @@
-//! All datacenters: which there are, and one watch for each.
+//! All datacenters: their list, and one watch for each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::client::{Answer, ConsulClient, ConsulError, ConsulErrorKind, Query, R
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WatchState {
-    /// The agent's own datacenter; `None`: it is not known yet.
+    /// The agent's own datacenter. `None` if it is not known yet.
     pub own: Option<Arc<str>>,
     /// The datacenters: the own one first, then the others in the order in which they were listed, or by name.
     pub datacenters: Vec<Arc<DatacenterState>>,
@@ -34,8 +34,8 @@ pub struct WatchState {
 
 /// Watches the services of datacenters: two blocking queries for each, and reads of what they touch.
 ///
-/// The work is done by tasks of the runtime that it is started on, which end when this is dropped. It never ends by itself,
-/// and what cannot be asked keeps its last good state.
+/// Tasks of the current runtime do the work, and end when this is dropped. The watch never ends by itself,
+/// and parts that cannot be read keep their last known good state.
 ///
 /// ```no_run
 /// use discovery_consul::client::ConsulClient;
@@ -121,7 +121,7 @@ struct Running {
     state: watch::Receiver<Arc<DatacenterState>>,
     /// The position among the watched datacenters.
     position: usize,
-    /// Since when it is not in the list any more.
+    /// The time since which it is no longer in the list.
     missing_since: Option<Instant>,
     _task: OwnTask,
 }
@@ -160,7 +160,7 @@ impl AllWatching {
         }
     }
 
-    /// The lists of datacenters, one after the other, if they are wanted. Nothing else waits for one that hangs.
+    /// Lists the datacenters repeatedly, if the lists are needed. A hanging list delays nothing else.
     fn lists(&self) -> BoxStream<'static, Listed> {
         if self.options.datacenters != Datacenters::All {
             return stream::pending().boxed();
@@ -187,7 +187,7 @@ impl AllWatching {
         .boxed()
     }
 
-    /// The datacenter of the agent, which is asked until it says so.
+    /// Returns the datacenter of the agent, which is queried until it responds.
     async fn own_datacenter(&mut self) -> Arc<str> {
         if let Some(own) = &self.options.own_datacenter {
             return Arc::clone(own);
@@ -223,7 +223,7 @@ impl AllWatching {
         }
     }
 
-    /// The datacenter of the agent's servers, as the catalog has it; `None`: the token sees none of them.
+    /// Returns the datacenter of the agent's servers in the catalog. `None` if the token sees none of them.
     async fn datacenter_of_servers(&self) -> Result<Option<Arc<str>>, ConsulError> {
         let servers = self.client.health_service(SERVERS, &Query::new()).await?;
         let mut names = servers
@@ -256,7 +256,7 @@ impl AllWatching {
         self.running.insert(Arc::clone(name), running);
     }
 
-    /// Takes a list. A datacenter that is gone from it is kept for a while.
+    /// Applies a list. A datacenter that is no longer in it is kept for a while.
     fn listed(&mut self, listed: Listed, own: &Arc<str>) {
         let listed = match listed {
             Ok(answer) => answer.value,
@@ -319,7 +319,7 @@ fn hidden(error: &ConsulError) -> Arc<str> {
 /// The service that the servers of a datacenter are.
 const SERVERS: &str = "consul";
 
-/// The shortest time after which something is asked again.
+/// Minimum of all intervals.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 impl WatchOptions {

@@ -89,7 +89,7 @@ impl Guard {
         }
         Verdict {
             services: with_lost(said, believed, &lost),
-            // A loss that is not judged yet is nothing to tell of.
+            // A loss that is not decided yet is not reported.
             held: if self.since.is_some() { count } else { 0 },
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct ReadSchedule {
 }
 
 impl ReadSchedule {
-    /// There is news of the service: it is to be read soon.
+    /// Marks a service as changed, so that it is read soon.
     pub(super) fn touch(&mut self, name: Arc<str>) {
         self.news.insert(Arc::clone(&name));
         self.overdue.shift_remove(&name);
@@ -32,7 +32,7 @@ impl ReadSchedule {
         };
     }
 
-    /// The next service to read, unless so many are being read already.
+    /// Returns the next service to read, unless `most` are being read already.
     pub(super) fn take(&mut self, most: usize) -> Option<Arc<str>> {
         if self.reading.len() >= most {
             return None;
@@ -43,7 +43,8 @@ impl ReadSchedule {
         Some(name)
     }
 
-    /// The service was read, or could not be. It is read again at `next`, if not before; `None`: not by itself.
+    /// Records the end of a service's read. It is read again at `next`, if not before; with `None` only
+    /// after a change.
     pub(super) fn finished(&mut self, name: &Arc<str>, next: Option<Instant>) {
         self.reading.remove(name);
         match self.again.remove(name) {
@@ -87,7 +88,7 @@ impl ReadSchedule {
         self.news.is_empty()
     }
 
-    /// The services that there is news of and that have not been read since.
+    /// Returns the services with changes that have not been read since.
     pub(super) fn unsettled(&self) -> impl Iterator<Item = &Arc<str>> {
         self.news.iter()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::client::{Check, HealthStatus, ServiceTags};
 
-/// The services of the last answer.
+/// The services of the last result.
 #[derive(Debug, Default)]
 pub(super) struct ServiceTable {
     last: Arc<ServiceTags>,
@@ -16,7 +16,7 @@ pub(super) struct ServiceTable {
 const CONSUL: &str = "consul";
 
 impl ServiceTable {
-    /// Takes the next answer. Returns the services that are new, gone, or have other tags.
+    /// Applies the next result. Returns the services that are new, removed, or have other tags.
     pub(super) fn replace(&mut self, next: Arc<ServiceTags>) -> BTreeSet<Arc<str>> {
         let differs = |this: &ServiceTags, name: &str, tags: &[String]| {
             let before = this
@@ -59,7 +59,7 @@ impl ServiceTable {
     }
 }
 
-/// The checks of the last answer.
+/// The checks of the last result.
 #[derive(Debug, Default)]
 pub(super) struct CheckTable {
     rows: HashMap<(String, String), Row>,
@@ -99,7 +99,7 @@ impl Touched {
 }
 
 impl CheckTable {
-    /// Takes the next answer. Returns what it is about.
+    /// Applies the next result. Returns the services and nodes that it touches.
     pub(super) fn replace(&mut self, checks: &[Check]) -> Touched {
         let mut before = std::mem::take(&mut self.rows);
         self.rows.reserve(checks.len());

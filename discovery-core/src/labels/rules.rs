@@ -23,7 +23,7 @@ pub struct LabelRules {
 /// Another name for a place in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Alias {
-    /// The parts as they may be written, each with the part that it stands for.
+    /// The parts of the alias, each with the part that it replaces.
     parts: Vec<(String, String)>,
 }
 
@@ -68,8 +68,9 @@ impl LabelRules {
         self
     }
 
-    /// Lets `written` stand for `meant`, for dialects whose names have changed: what is written below the one is found
-    /// below the other, and two labels that mean the same are a problem. Both are keys without the prefix.
+    /// Makes `written` an alias of `meant`, for dialects whose names have changed: labels below the one are
+    /// found below the other, and two labels for the same setting are a problem. Both are keys without the
+    /// prefix.
     ///
     /// # Panics
     ///
@@ -89,7 +90,7 @@ impl LabelRules {
         self
     }
 
-    /// Replaces what is written by what is meant.
+    /// Replaces aliases by the names that they stand for.
     pub(super) fn resolve<'a>(&'a self, parts: &mut [(usize, &'a str)]) {
         for alias in &self.aliases {
             let begins = parts.len() >= alias.parts.len()

@@ -10,17 +10,18 @@ use super::node::LabelNode;
 use super::rules::{LabelRules, fold};
 use crate::discovery::Labels;
 
-/// Labels of a service beyond this number are refused, since every one costs memory for as long as it is served.
+/// Maximum number of labels of a service. Further ones are rejected, since each one costs memory while the
+/// service is served.
 const MAX_LABELS: usize = 10_000;
-/// Parts of one key beyond this number are refused, which also bounds recursion over the tree.
+/// Maximum number of parts of one key. Longer keys are rejected, which also limits recursion over the tree.
 const MAX_DEPTH: usize = 32;
 /// Problems of one service beyond this number are counted only.
 const MAX_PROBLEMS: usize = 100;
 
 /// The labels of one service as a tree.
 ///
-/// The tree notes which keys were asked for, so that after reading it can tell which labels nobody understood, and
-/// what their authors probably meant.
+/// The tree records which keys were read. It can then report the unknown labels, and suggest the names that
+/// were probably intended.
 ///
 /// ```
 /// use discovery_core::Labels;
@@ -55,7 +56,7 @@ pub(super) struct Node<'a> {
     pub(super) named: IndexMap<String, (&'a str, Self)>,
     /// The children with a position, in numeric order.
     pub(super) indexed: BTreeMap<u32, Self>,
-    /// Names that were asked for here.
+    /// Names that were read here.
     asked: RefCell<Vec<Box<str>>>,
     /// True if the node was read as a list.
     pub(super) is_list: Cell<bool>,
@@ -171,7 +172,7 @@ impl<'a> LabelTree<'a> {
         }
     }
 
-    /// Finds the child of `node` called `name`, and notes that it was asked for.
+    /// Finds the child of `node` called `name`, and marks it as read.
     pub(super) fn find<'t>(&self, node: &'t Node<'a>, name: &str) -> Option<&'t Node<'a>> {
         let mut asked = node.asked.borrow_mut();
         if !asked.iter().any(|known| **known == *name) {

@@ -25,7 +25,7 @@ pub(super) enum Item {
 pub(super) enum Form {
     /// The settings of a cluster that were last accepted, with the destinations that it has now.
     Settings,
-    /// All of what was last accepted.
+    /// The whole last accepted form.
     Whole,
 }
 
@@ -171,7 +171,7 @@ impl Accepted {
         }
     }
 
-    /// The report that the item serves on in this accepted form.
+    /// The report that the item continues to serve in this accepted form.
     pub(super) fn kept(&self, item: &Item, form: Form) -> Kept {
         let kept = self.kept.get(item).filter(|kept| kept.form == form);
         kept.cloned().unwrap_or_else(|| Kept {

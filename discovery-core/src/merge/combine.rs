@@ -15,7 +15,7 @@ use super::prepare::Prepared;
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) provider: Arc<str>,
-    /// `None`: the provider has nothing that could be used.
+    /// The prepared configuration. `None` if the provider has no usable one.
     pub(super) prepared: Option<Arc<Prepared>>,
     /// The last accepted configuration, if items are accepted one by one.
     pub(super) accepted: Option<Arc<Accepted>>,
@@ -159,8 +159,8 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
     combined
 }
 
-/// The only configuration with anything in it, and the position of its provider, if all of it is taken as it is: then it is
-/// shared.
+/// Returns the only configuration that is not empty, and the position of its provider, if it is used
+/// unchanged: then it is shared.
 fn only_one<'a>(parts: &'a [Part], left_out: &LeftOut) -> Option<(usize, &'a Arc<ProxyConfig>)> {
     if left_out.len() > 0 {
         return None;

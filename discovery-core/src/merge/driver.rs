@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(10);
 /// The time limit for preparing the configuration of one provider. After that, the previous configuration
 /// continues to serve.
 const PREPARE_LIMIT: Duration = Duration::from_secs(60);
-/// The waits before a configuration is prepared again that filters refused a part of.
+/// The waits before a configuration that filters partly rejected is prepared again.
 const AGAIN: Backoff = Backoff::new(RETRY, Duration::from_secs(320));
 
 /// One provider in the merge.
@@ -44,7 +44,7 @@ pub(super) struct Source {
     pub(super) newest: Option<Arc<Prepared>>,
     /// The configuration that serves.
     pub(super) serving: Option<Arc<Prepared>>,
-    /// Since when the newest configuration is not the one that serves.
+    /// The time since which the newest configuration is not the one that serves.
     pub(super) refused_since: Option<Moment>,
     /// The unusable configuration that was last counted, while it stays unusable.
     pub(super) unusable: Option<Unusable>,
@@ -84,7 +84,8 @@ impl Source {
         is_new
     }
 
-    /// The newest configuration of the provider, and its revision: computed if the provider did not say it.
+    /// Returns the newest configuration of the provider, and its revision, which is computed if the
+    /// provider does not set it.
     fn input(&mut self, state: &ProviderState) -> Option<(Arc<ProxyConfig>, Revision)> {
         let config = state.config.as_ref()?;
         if let Some(revision) = state.revision {
@@ -143,7 +144,7 @@ impl Worker {
             };
             let ended = Instant::now();
             let resolved = self.changed(retry).await;
-            // Whatever changes until then is part of the same publication.
+            // Changes until then are part of the same publication.
             let earliest = ended + self.options.min_gap;
             if let Some(resolutions) = &mut self.resolutions {
                 let latest = if resolved {
@@ -179,7 +180,8 @@ impl Worker {
         }
     }
 
-    /// Returns when to try again, if something did not work that may work then. `None`: the runtime is shutting down.
+    /// Merges once. Returns the time of a retry, if a failure may pass. Returns `None` if the runtime is
+    /// shutting down.
     async fn merge(&mut self) -> Option<Option<Instant>> {
         let states: Vec<Arc<ProviderState>> = self
             .sources
@@ -244,7 +246,7 @@ async fn any_changed(sources: &mut [Source]) {
         .collect();
     poll_fn(|context| {
         for (wait, open) in &mut waits {
-            // A provider that is gone has nothing new to say, but would be ready for ever.
+            // A provider that was dropped has no more changes, but would be ready for ever.
             if **open && let Poll::Ready(result) = wait.as_mut().poll(context) {
                 match result {
                     Ok(()) => return Poll::Ready(()),

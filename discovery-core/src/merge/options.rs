@@ -14,7 +14,7 @@ pub struct MergeSource {
 }
 
 impl MergeSource {
-    /// A provider as it is.
+    /// Creates a source from a provider, without overrides.
     pub fn new(provider: impl ConfigProvider + 'static) -> Self {
         Self {
             provider: Box::new(provider),
@@ -32,14 +32,14 @@ impl MergeSource {
         self
     }
 
-    /// Sets what happens when a part of its configuration is bad. Unset: what the provider says.
+    /// Sets the handling of bad parts of its configuration. Default: the provider's.
     #[must_use]
     pub fn with_strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = Some(strictness);
         self
     }
 
-    /// Sets whether the merged configuration is not ready without it. Unset: what the provider says.
+    /// Sets whether the merged configuration needs it to be ready. Default: the provider's.
     #[must_use]
     pub fn with_required(mut self, required: bool) -> Self {
         self.required = Some(required);

@@ -28,7 +28,7 @@ pub(super) struct Prepared {
     pub(super) revision: Revision,
     /// The usable rest of the configuration. Compiles without an error, unless it is rejected.
     pub(super) config: Arc<ProxyConfig>,
-    /// Errors: of what was left out, or of the whole if it is refused.
+    /// Errors: those of left-out parts, or of the whole if it is rejected.
     pub(super) problems: Problems,
     /// True if the configuration is rejected as a whole.
     pub(super) refused: bool,
@@ -55,8 +55,8 @@ impl Prepared {
 }
 
 impl Preparation {
-    /// Prepares one configuration. Where items are judged one by one, a bad one keeps the form that was accepted before.
-    /// Takes its time.
+    /// Prepares one configuration. Where items are accepted one by one, a bad item keeps its last accepted
+    /// form. May take a while.
     pub(super) fn prepare(
         &self,
         config: &Arc<ProxyConfig>,
@@ -71,7 +71,7 @@ impl Preparation {
             provider: &self.provider,
         };
         let mut listed = Listed::of(&config);
-        // Shared with the provider unless somebody edits it.
+        // Shared with the provider unless a filter edits it.
         let mut problems = match self.filters.is_empty() {
             true => Problems::new(),
             false => filter_config(&self.filters, &context, Arc::make_mut(&mut config)),

@@ -16,7 +16,7 @@ use crate::status::ProviderStatus;
 pub struct MergedState {
     /// The snapshot that serves. Empty until the first provider has a configuration.
     pub snapshot: Arc<Snapshot>,
-    /// Since when it serves.
+    /// The time since which the snapshot serves.
     pub since: Moment,
     /// Number of published snapshots.
     pub publications: u64,
@@ -56,8 +56,8 @@ impl MergedState {
         self.origins.providers.get(*self.origins.clusters.get(id)?)
     }
 
-    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with `/Routes` or `/Clusters`, with the
-    /// provider that it comes from and the place where it is written.
+    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with
+    /// `/Routes` or `/Clusters`, with the provider that it comes from and the place where it is written.
     pub fn placed(&self, problem: Problem) -> SourcedProblem {
         let origins = &self.origins;
         let owner = match named(&problem.pointer) {
@@ -128,7 +128,7 @@ impl std::fmt::Display for SourcedProblem {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ProviderReport {
-    /// Its name.
+    /// The provider's name.
     pub name: Arc<str>,
     /// True if the proxy is not ready without the provider.
     pub required: bool,
@@ -138,15 +138,16 @@ pub struct ProviderReport {
     pub prefix: Option<String>,
     /// The provider's newest configuration.
     pub revision: Option<Revision>,
-    /// Its configuration that serves: an older one than the newest if that was refused, or is about to be taken in.
+    /// The revision of its configuration that serves. It is older than the newest if that was rejected, or
+    /// has not been applied yet.
     pub serving_revision: Option<Revision>,
-    /// Since when its newest configuration is refused as a whole.
+    /// The time since which its newest configuration is rejected as a whole.
     pub refused_since: Option<Moment>,
     /// Number of routes that it contributes.
     pub routes: usize,
     /// Number of clusters that it contributes.
     pub clusters: usize,
-    /// Its status.
+    /// The provider's status.
     pub status: ProviderStatus,
     /// Problems that the provider itself reports.
     pub problems: Problems,

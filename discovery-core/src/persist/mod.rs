@@ -1,4 +1,5 @@
-//! The last good configuration on disk, so that a restart while the source is away still serves.
+//! The last known good configuration on disk, so that a restart while the source is unavailable still
+//! serves.
 
 mod format;
 #[cfg(test)]
@@ -25,11 +26,11 @@ const REFRESH: Duration = Duration::from_secs(3600);
 /// The largest file that is read back.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// One file, and the one that it replaced.
+/// One file, and its predecessor.
 ///
-/// It is [replaced](Replacement) as a whole, so that a crash at any point leaves either the old or the new content. The
-/// content has a checksum: a file that was torn or changed all the same is refused, and its
-/// predecessor is read instead.
+/// It is [replaced](Replacement) as a whole, so that a crash at any point leaves either the old or the new
+/// content. The content has a checksum: a torn or changed file is rejected, and its predecessor is read
+/// instead.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     path: PathBuf,
@@ -85,7 +86,7 @@ impl Store {
         })
     }
 
-    /// Reads what was kept for `source`. `None`: there is no file. Blocks.
+    /// Reads the configuration that was kept for `source`. Returns `None` if there is no file. Blocks.
     pub(crate) fn load(&self, source: &str) -> Result<Option<Vec<KeptService>>, PersistError> {
         let current = load_file(&self.path, source);
         if let Ok(Some(_)) = &current {
@@ -131,7 +132,7 @@ fn load_file(path: &Path, source: &str) -> Result<Option<Vec<KeptService>>, Pers
     }
 }
 
-/// The file's content; `None`: there is no file.
+/// Returns the file's content. `None` if there is no file.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -141,7 +142,7 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
         }
         _ => require_regular(path)?,
     }
-    // Whoever could put a file here could say where requests go.
+    // Anyone who can put a file here decides where requests go.
     check_directory(path)?;
     let file = match File::open(path) {
         Ok(file) => file,

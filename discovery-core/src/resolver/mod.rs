@@ -1,4 +1,4 @@
-//! Destinations that stand for several: one name in the configuration, one destination per address in what serves.
+//! Resolution of destinations: one name in the configuration becomes one destination per address.
 
 #[cfg(feature = "dns")]
 mod dns;
@@ -22,8 +22,8 @@ pub use self::dns::{AddressFamily, DnsResolver};
 pub use self::lookup::{Lookup, SystemLookup};
 use crate::discovery::Destinations;
 
-/// Replaces the destinations of clusters by what they stand for, when configurations are [merged](crate::Merge) and
-/// again from time to time.
+/// Replaces the destinations of clusters by the ones that they resolve to, when configurations are
+/// [merged](crate::Merge) and again from time to time.
 ///
 /// # Example
 ///
@@ -56,8 +56,9 @@ pub trait DestinationResolver: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The cluster keeps what it was last resolved to, or has no destination if it never was. The resolver is asked
-    /// again soon. An answer with a destination that cannot be used is an error too. When only some of the destinations cannot be resolved, answer with the others and say so in
+    /// The cluster keeps its last resolved destinations, or has no destination if it was never resolved.
+    /// The resolver is called again soon. A result with an unusable destination is an error too. If only
+    /// some of the destinations cannot be resolved, return the others and report the problem in
     /// [`Resolved::problems`].
     ///
     /// # Cancel safety
@@ -71,7 +72,7 @@ pub trait DestinationResolver: Send + Sync {
         destinations: &Destinations,
     ) -> Result<Resolved, ResolveError>;
 
-    /// A cluster is gone, so what is remembered for it can be forgotten.
+    /// Removes the state of a cluster that no longer exists.
     fn forget(&self, cluster: &ClusterId) {
         let _ = cluster;
     }
@@ -115,7 +116,7 @@ impl Resolved {
         }
     }
 
-    /// Sets when to ask again.
+    /// Sets the time until the next resolution.
     #[must_use]
     pub fn with_refresh_after(mut self, wait: Duration) -> Self {
         self.refresh_after = Some(wait);

@@ -36,7 +36,8 @@ impl Publisher {
         }
     }
 
-    /// Changes the state. Receivers wake only for what they may want to act on: configuration, problems, kind of state.
+    /// Changes the state. Receivers are notified only of changes that they may act on: configuration,
+    /// problems, kind of state.
     fn update<T>(&self, change: impl FnOnce(&mut ProviderState) -> T) -> T {
         let mut result = None;
         self.state.send_if_modified(|shared| {
@@ -96,7 +97,7 @@ impl Publisher {
         self.update(|state| state.problems = problems);
     }
 
-    /// A round had an answer. Returns whether it changed the configuration.
+    /// Publishes a successful round. Returns true if it changed the configuration.
     pub(super) fn answered(
         &self,
         round: u64,
@@ -133,7 +134,7 @@ impl Publisher {
         report
     }
 
-    /// A round had no answer. Returns how many had none in a row.
+    /// Publishes a failed round. Returns the number of consecutive failures.
     pub(super) fn failed(&self, error: &DiscoverError) -> u32 {
         let failure = Failure::now(error);
         let message = failure.message.clone();
@@ -198,7 +199,7 @@ impl Publisher {
         }
     }
 
-    /// Logs that the source begins or ceases to answer in part.
+    /// Logs that the source begins or stops to return partly outdated data.
     fn log_age(&self, before: &ProviderState, outdated: Option<&Outdated>) {
         let provider = &*self.source;
         let was_partial = before.status.state == SourceState::Partial;

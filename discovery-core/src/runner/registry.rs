@@ -1,4 +1,4 @@
-//! The services of a source: what each of them last said that was right, and the configuration that they add up to.
+//! The services of a source: the last valid data of each, and the configuration that they make together.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::Evaluation;
+use super::good::Good;
 use super::options::ConfirmRemoval;
 use super::settling::{Owners, Settling};
-use crate::discovery::{DiscoveredService, FailedGroup, Labels, ServiceContent};
-use crate::endpoints::add_unread;
+use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
 use crate::moment::Moment;
 use crate::report::ServiceReport;
 use crate::status::QuarantinedService;
@@ -38,55 +38,11 @@ pub(super) struct Known {
     pub(super) accepted: Option<(ServiceContent, Problems, Evaluation)>,
     /// The form that serves.
     pub(super) good: Option<Good>,
-    /// Since when, and why, the service does not serve as the source says.
+    /// The time since which the service does not serve as described, with the reasons.
     pub(super) quarantine: Option<(Moment, Problems)>,
 }
 
-/// The last good form of a service.
-#[derive(Clone, Debug)]
-pub(crate) struct Good {
-    pub(crate) fragment: Arc<ProxyConfig>,
-    /// The labels that it was made of, if it was made of labels.
-    pub(crate) labels: Option<Arc<Labels>>,
-    /// The time at which the source last confirmed the rules: routes and cluster settings.
-    pub(crate) at: Moment,
-    /// The time at which the source last confirmed the destinations.
-    pub(crate) destinations_at: Moment,
-}
-
-/// The labels that a service is made of, shared with its form `before` if they are the same.
-fn labels_of(service: &DiscoveredService, before: Option<&Good>) -> Option<Arc<Labels>> {
-    match (&service.rebuild, &service.content) {
-        (Some(rebuild), _) => Some(Arc::clone(&rebuild.labels)),
-        (None, ServiceContent::Labelled(described)) => {
-            let known = before.and_then(|good| good.labels.as_ref());
-            let known = known.filter(|known| ***known == described.labels);
-            Some(known.map_or_else(|| Arc::new(described.labels.clone()), Arc::clone))
-        }
-        (None, _) => None,
-    }
-}
-
-impl Good {
-    /// Returns the form that the source describes now.
-    pub(super) fn now(
-        service: &DiscoveredService,
-        fragment: &Arc<ProxyConfig>,
-        before: Option<&Self>,
-    ) -> Self {
-        let now = Moment::now();
-        // Those that could not be looked at are as old as they were.
-        let before_now = before.filter(|_| !service.unread.is_empty());
-        Self {
-            fragment: Arc::clone(fragment),
-            labels: labels_of(service, before),
-            at: now,
-            destinations_at: before_now.map_or(now, |before| before.destinations_at),
-        }
-    }
-}
-
-/// A service as it is kept on disk.
+/// A service in the form in which it is kept on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptService {
     pub(crate) name: Arc<str>,
@@ -106,7 +62,7 @@ pub(super) struct Settled {
     pub(super) removal_pending: bool,
 }
 
-/// A service of an answer with its evaluation.
+/// A service of a discovery result with its evaluation.
 pub(super) type Evaluated = (DiscoveredService, Evaluation);
 
 impl Registry {
@@ -120,14 +76,14 @@ impl Registry {
         }
     }
 
-    /// Puts an answer's services into their order and takes out those that have another's name.
+    /// Sorts the services of a result, and removes those with the name of another.
     pub(super) fn arrange(
         &self,
         mut services: Vec<DiscoveredService>,
         problems: &mut Problems,
     ) -> Vec<DiscoveredService> {
         if !self.keep_order {
-            // Stable: of two services with one name the first in the answer stays the first.
+            // Stable: of two services with one name the first in the result stays the first.
             services.sort_by(|a, b| a.name.cmp(&b.name));
         }
         let mut seen = HashSet::with_capacity(services.len());
@@ -143,24 +99,11 @@ impl Registry {
         services
     }
 
-    /// Adds what served last of the destinations that the source could not look at.
-    pub(super) fn add_unread(&self, service: &mut DiscoveredService) {
+    /// Adds the unreadable destinations that served last and are not too old.
+    pub(super) fn add_unread(&self, service: &mut DiscoveredService, grace: Duration) {
         let known = self.services.get(&service.name);
-        let good = known.and_then(|known| known.good.as_ref());
-        let (Some(good), ServiceContent::Config(config)) = (good, &mut service.content) else {
-            return;
-        };
-        if service.unread.is_empty() {
-            return;
-        }
-        let added = add_unread(Arc::make_mut(config), &good.fragment, &service.unread);
-        if added > 0 {
-            let message = format!(
-                "{added} destinations are those of {} ago: the source cannot look at them now",
-                minutes(good.destinations_at.age())
-            );
-            let problem = Problem::warning("", "destinations_not_read", message);
-            service.problems.push(problem);
+        if let Some(good) = known.and_then(|known| known.good.as_ref()) {
+            good.add_unread_to(service, grace);
         }
     }
 
@@ -172,8 +115,8 @@ impl Registry {
         same.then(|| evaluation.clone())
     }
 
-    /// The services of an answer that may have to serve in their last good form, by position, each with that form: those
-    /// with errors, and those that claim an id that another one has or claims.
+    /// Returns the services that may have to serve in their last known good form, by position, each with
+    /// that form: those with errors, and those that claim an id that another one has or claims.
     pub(super) fn in_doubt(&self, answer: &[Evaluated]) -> Vec<(usize, Good)> {
         let mut claims = Claims::default();
         for (service, evaluation) in answer {
@@ -200,7 +143,7 @@ impl Registry {
             .collect()
     }
 
-    /// Takes in what was kept on disk.
+    /// Restores the services that were kept on disk.
     pub(super) fn restore(&mut self, kept: Vec<KeptService>) {
         for service in kept {
             let known = Known {
@@ -235,7 +178,7 @@ impl Registry {
         self.services.iter().filter_map(kept).collect()
     }
 
-    /// Takes in a successful answer.
+    /// Applies a successful discovery result.
     pub(super) fn answer(
         &mut self,
         answer: Vec<Evaluated>,
@@ -276,7 +219,7 @@ impl Registry {
         settling.finish(removal_pending)
     }
 
-    /// The configuration of what was kept, before the first answer.
+    /// Returns the configuration of the restored services, before the first successful poll.
     pub(super) fn without_answer(&mut self) -> Settled {
         let mut settling = Settling::default();
         for (name, known) in &mut self.services {
@@ -286,8 +229,8 @@ impl Registry {
         settling.finish(false)
     }
 
-    /// Services that serve, are missing from the answer and serve on; and whether they do so until their removal is
-    /// confirmed.
+    /// Returns the services that serve, are missing from the result and continue to serve, and true if they
+    /// do so until their removal is confirmed.
     fn missing_but_kept(
         &mut self,
         answer: &[Evaluated],
@@ -366,20 +309,10 @@ impl Registry {
     }
 }
 
-/// A time so roughly that it does not change from round to round.
-fn minutes(age: Duration) -> String {
-    match age.as_secs() / 60 {
-        0 => "less than a minute".to_owned(),
-        1 => "a minute".to_owned(),
-        minutes @ 2..120 => format!("{minutes} minutes"),
-        minutes => format!("{} hours", minutes / 60),
-    }
-}
-
 /// The claims to ids in one discovery result.
 #[derive(Default)]
 struct Claims<'a> {
-    /// `None`: more than one service does.
+    /// The claimed clusters. `None` if more than one service claims one.
     clusters: HashMap<&'a ClusterId, Option<&'a Arc<str>>>,
     routes: HashMap<&'a RouteId, Option<&'a Arc<str>>>,
 }

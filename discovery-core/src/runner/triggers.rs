@@ -52,8 +52,8 @@ impl Triggers {
         }
     }
 
-    /// Runs a round. A trigger that comes meanwhile is answered by the next round, since this one may have read
-    /// before it.
+    /// Runs a round. A trigger that comes meanwhile is handled by the next round, since this one may have
+    /// read before it.
     pub(super) async fn beside<F: Future>(&mut self, round: F) -> F::Output {
         self.drain().await;
         self.pending = false;
@@ -96,7 +96,7 @@ impl Triggers {
                 () = self.next() => {
                     let now = Instant::now();
                     start = at(now);
-                    // A source that says "changed" without end must not keep a core busy.
+                    // A source that notifies without end must not keep a core busy.
                     let deaf = (pause.debounce / 8).max(Duration::from_millis(1));
                     sleep_until((now + deaf).min(start)).await;
                 }

@@ -54,7 +54,7 @@ pub(super) fn gather(members: &[Member], options: &CatalogOptions) -> ServiceCat
 /// The consequence for a member that lacks something, for messages.
 const IS_NO_DESTINATION: &str = "the node gets no requests";
 
-/// Members that are equal in this are equal in all that is looked at.
+/// The sort key of a member. Members with equal keys are equal in everything that is read.
 fn order(member: &Member) -> impl Ord + '_ {
     (
         &*member.name,
@@ -141,8 +141,8 @@ impl Gathering<'_> {
             let service = self.service(&members, &name);
             gathered.push((ClusterId::new(Arc::clone(&name)), name, service));
         }
-        // Ids are compared ignoring case, so two such services would be one. Who has instances goes before who is kept
-        // without any, then the order of the names decides.
+        // Ids are compared ignoring case, so two such services would be one. A service with instances
+        // precedes one that is kept without any, then the order of the names decides.
         gathered.sort_by_key(|(_, _, gathered)| gathered.service.instances.is_empty());
         let mut by_id: HashMap<ClusterId, Arc<str>> = HashMap::with_capacity(gathered.len());
         let mut listed: HashSet<ClusterId> = HashSet::with_capacity(gathered.len());
@@ -254,7 +254,7 @@ impl Gathering<'_> {
         let mut ignored = Said::default();
         let entries = members.iter().map(|&(member, address)| {
             let port = member.tags.bytes(tags::HTTP_PORT).unwrap_or_default();
-            // In the order that they have while they are instances, as far as that can be told.
+            // In the order that they have while they are instances, as far as known.
             let socket = SocketAddr::new(address, tags::http_port(port).unwrap_or_default());
             let instance = instance_of(member, socket, tags::Scheme::Http, &mut ignored);
             Entry { member, instance }
@@ -387,7 +387,7 @@ fn instance_of(
     }
 }
 
-/// A member's status as a person would say it.
+/// The status of a member, in words for people.
 fn status_of(member: &Member) -> &str {
     match member.status.as_str() {
         "" => "of no status",

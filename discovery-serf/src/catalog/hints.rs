@@ -9,10 +9,10 @@ use super::said::Said;
 use super::shown::shown;
 use super::{RouteHint, tags};
 
-/// The hint of a service: the first host, else the first path.
+/// Returns the hint of a service: the first host, otherwise the first path.
 ///
-/// Instances that say something else stay destinations. A change of a hint comes to one node after the other, and the
-/// service is to be reached all the while.
+/// Instances with another hint stay destinations. A change of a hint reaches one node after the other, and
+/// the service must be reachable all the time.
 pub(super) fn of(entries: &[Entry<'_>], said: &mut Said) -> RouteHint {
     let host = |entry: &Entry<'_>| entry.instance.host.clone();
     if let Some(host) = first(entries, host, tags::HOST, same_hosts, said) {
@@ -36,7 +36,7 @@ fn first(
         .iter()
         .filter_map(|entry| Some((entry.member, hint(entry)?)));
     let (decides, used) = hints.next()?;
-    // Many instances say the same, and each text is looked at once.
+    // Many instances have the same text, and each text is checked once.
     let mut seen = HashSet::from([used.clone()]);
     for (member, other) in hints {
         if seen.contains(&other) {

@@ -16,8 +16,8 @@
 //! | `version`, `region` | any text | none | – |
 //! | `instance` | the destination's id | `ip:port` | as if it were missing |
 //!
-//! `host` and `route-path` are of the service: of instances that disagree, the one whose key comes first decides, and all
-//! stay destinations.
+//! `host` and `route-path` belong to the service: if instances disagree, the one whose key comes first
+//! decides, and all stay destinations.
 
 mod gathering;
 mod hints;
@@ -45,8 +45,8 @@ use crate::member::Member;
 pub struct ServiceCatalog {
     /// The services by name. Each has an instance, unless [`CatalogOptions::keep_empty_services`] keeps it.
     pub services: BTreeMap<Arc<str>, Service>,
-    /// The service `backend` without instances, while no member has the tag `service`: [`CatalogOptions::legacy_backend`].
-    /// `None` if there are no members either.
+    /// The service `backend` without instances, while no member has the tag `service`:
+    /// [`CatalogOptions::legacy_backend`]. `None` if there are no members at all.
     pub legacy: Option<Service>,
     /// True if a member has the tag `service`, alive or not, so that an outage does not bring the legacy
     /// service back. Members that the options exclude do not count.
@@ -67,7 +67,7 @@ pub struct ServiceCatalog {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Service {
-    /// Its instances, in the byte order of their keys.
+    /// The service's instances, in the byte order of their keys.
     pub instances: Vec<ServiceInstance>,
     /// The hint that tells its requests from others.
     pub hint: RouteHint,
@@ -95,7 +95,7 @@ pub enum RouteHint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceInstance {
-    /// Its id, unique in the service even if case is ignored: the tag `instance`, or `ip:port`.
+    /// The instance's id, unique in the service even if case is ignored: the tag `instance`, or `ip:port`.
     pub key: String,
     /// The node.
     pub member: Arc<str>,
@@ -109,7 +109,7 @@ pub struct ServiceInstance {
     pub route_path: Option<String>,
     /// The path of its health probes, which begins with `/`.
     pub health_path: Option<String>,
-    /// Its share of the requests, from 0 to 1000.
+    /// The instance's share of the requests, from 0 to 1000.
     pub weight: u32,
     /// The version that it runs.
     pub version: Option<String>,
@@ -118,7 +118,7 @@ pub struct ServiceInstance {
 }
 
 impl ServiceInstance {
-    /// Its URL: `http://10.0.0.1:8080`, `https://[fd00::2]:8443`.
+    /// Returns the URL of the instance: `http://10.0.0.1:8080`, `https://[fd00::2]:8443`.
     pub fn address(&self) -> String {
         format!("{}://{}", self.scheme, self.socket)
     }

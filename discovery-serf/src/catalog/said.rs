@@ -50,7 +50,7 @@ impl Said {
         }
     }
 
-    /// All of them, with a word on how many more there were.
+    /// Returns all problems, with the number of further ones.
     pub(super) fn into_problems(self) -> Problems {
         let mut problems = Problems::from(self.problems);
         if self.more > 0 {

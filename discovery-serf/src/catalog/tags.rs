@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::shown::{is_hidden, shown};
 
-/// The service's name. A node without it is no part of a service.
+/// The service's name. A node without it belongs to no service.
 pub(crate) const SERVICE: &str = "service";
 /// The port that the service listens at. Required.
 pub(crate) const HTTP_PORT: &str = "http-port";
@@ -33,7 +33,7 @@ pub(crate) const REGION: &str = "region";
 /// A name for the destination that stays.
 pub(crate) const INSTANCE: &str = "instance";
 
-/// The longest value that is looked at, in bytes. All tags of a node together have fewer in the gossip.
+/// Maximum length of a value, in bytes. All tags of a node together are shorter in the gossip.
 pub(crate) const MAX_VALUE: usize = 512;
 
 /// The largest weight.
@@ -144,10 +144,11 @@ pub(crate) fn service(value: &[u8]) -> Result<Option<&str>, TagError> {
     name(SERVICE, value)
 }
 
-/// The name of a destination; `None`: blank.
+/// Returns the name of a destination. `None` if it is blank.
 ///
 /// # Errors
-/// As for [`service`].
+///
+/// Those of [`service`].
 pub(crate) fn instance(value: &[u8]) -> Result<Option<&str>, TagError> {
     name(INSTANCE, value)
 }
@@ -190,10 +191,12 @@ pub(crate) fn scheme(value: &[u8]) -> Result<Scheme, TagError> {
     Err(TagError::new(SCHEME, value, reason))
 }
 
-/// The pattern for hosts of a service's requests, without the dot that DNS may end a name with; `None`: blank.
+/// Returns the host pattern of a service's requests, without the dot with which DNS may end a name. `None`
+/// if it is blank.
 ///
 /// # Errors
-/// It is no [`HostPattern`].
+///
+/// The value is not a valid [`HostPattern`].
 pub(crate) fn host(value: &[u8]) -> Result<Option<Cow<'_, str>>, TagError> {
     let text = text(HOST, value)?;
     if text.is_empty() {
@@ -209,11 +212,13 @@ pub(crate) fn host(value: &[u8]) -> Result<Option<Cow<'_, str>>, TagError> {
     }
 }
 
-/// The template for paths of a service's requests, with its `/`; `None`: blank.
+/// Returns the path template of a service's requests, with its `/`. `None` if it is blank.
 ///
 /// # Errors
-/// It is no [`PathTemplate`], has characters that no path has, or a `regex`: the memory for all expressions of a
-/// configuration is limited, so anybody in the gossip could use up what others need.
+///
+/// The value is not a valid [`PathTemplate`], has characters that paths cannot contain, or contains a
+/// `regex`: the memory for all expressions of a configuration is limited, so any node in the gossip could
+/// use up what others need.
 pub(crate) fn route_path(value: &[u8]) -> Result<Option<String>, TagError> {
     let Some(path) = path(ROUTE_PATH, value)? else {
         return Ok(None);
@@ -232,10 +237,11 @@ pub(crate) fn route_path(value: &[u8]) -> Result<Option<String>, TagError> {
     }
 }
 
-/// The path of health probes, with its `/`; `None`: blank.
+/// Returns the path of health probes, with its `/`. `None` if it is blank.
 ///
 /// # Errors
-/// It has characters that no path has, or a query.
+///
+/// The value has characters that paths cannot contain, or a query.
 pub(crate) fn health_path(value: &[u8]) -> Result<Option<String>, TagError> {
     let path = path(HEALTH_PATH, value)?;
     let is_none = |path: &String| path.contains(['?', '#']) || path.contains("://");

@@ -66,12 +66,13 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if the agent does not understand the filter;
-    /// [`InvalidRequest`](ClientErrorKind::InvalidRequest) if it cannot be said, or if there are 32 streams already.
+    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if the agent does not accept the filter;
+    /// [`InvalidRequest`](ClientErrorKind::InvalidRequest) if the filter has no representation, or if there
+    /// are 32 streams already.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests. The agent is told to stop if it has agreed.
+    /// Like all requests. If the agent has accepted, it is made to stop.
     pub async fn stream(&self, filter: &EventFilter) -> Result<EventStream, ClientError> {
         let permit = self.handle.stream_permit()?;
         let Some(filter) = filter.encoded() else {
@@ -83,7 +84,7 @@ impl SerfClient {
         let options = self.handle.options();
         let queue = Queue::new(options.max_queued_events, options.max_queued_bytes);
         let queue = Arc::new(queue);
-        // Made first, so that the agent is told to stop if this is dropped while it waits.
+        // Made first, so that the agent is made to stop if this is dropped while it waits.
         let stream = EventStream::new(Arc::clone(&queue), Arc::clone(&self.handle), permit);
         let request = Request::Stream { filter };
         let within = self.timeout();
@@ -121,7 +122,7 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if there is none that it got in touch with.
+    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if it could contact none of them.
     ///
     /// # Cancel safety
     ///
@@ -142,8 +143,8 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Those of all requests, except for the end of the connection. [`Refused`](ClientErrorKind::Refused) if the agent could not tell the
-    /// others; it ends nevertheless.
+    /// Those of all requests, except for the end of the connection. [`Refused`](ClientErrorKind::Refused)
+    /// if the agent could not notify the others; it ends nevertheless.
     ///
     /// # Cancel safety
     ///
@@ -177,7 +178,8 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all of them together would take more than 512 bytes.
+    /// Like all requests. [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all of them together would take
+    /// more than 512 bytes.
     ///
     /// # Cancel safety
     ///

@@ -21,7 +21,7 @@ pub enum Event {
     },
     /// A user event.
     User {
-        /// Its name. Bytes that are no UTF-8 are replaced.
+        /// The name. Bytes that are not UTF-8 are replaced.
         name: Arc<str>,
         /// The payload.
         payload: Vec<u8>,
@@ -34,7 +34,7 @@ pub enum Event {
     Query {
         /// Identifies the query on this connection.
         id: u64,
-        /// Its name. Bytes that are no UTF-8 are replaced.
+        /// The name. Bytes that are not UTF-8 are replaced.
         name: Arc<str>,
         /// The payload.
         payload: Vec<u8>,

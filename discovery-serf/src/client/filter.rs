@@ -23,7 +23,7 @@ pub struct MemberFilter {
 }
 
 impl MemberFilter {
-    /// All members.
+    /// Selects all members.
     pub fn new() -> Self {
         Self::default()
     }

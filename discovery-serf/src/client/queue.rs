@@ -67,7 +67,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Says that there will be no more. What is there can still be had.
+    /// Marks the end. Queued records can still be read.
     pub(super) fn end(&self) {
         self.state().has_ended = true;
         self.changed.notify_one();

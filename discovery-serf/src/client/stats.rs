@@ -16,8 +16,8 @@ impl Stats {
         Self { sections }
     }
 
-    /// A value: `get("agent", "name")` is the name of the agent's node. `None` also for one that is no UTF-8, of which
-    /// [`section`](Self::section) has the bytes.
+    /// Returns a value: `get("agent", "name")` is the name of the agent's node. `None` if it is missing or
+    /// not UTF-8; [`section`](Self::section) has its bytes.
     pub fn get(&self, section: &str, name: &str) -> Option<&str> {
         let value = self.sections.get(section)?.bytes(name)?;
         std::str::from_utf8(value).ok()

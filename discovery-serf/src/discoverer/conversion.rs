@@ -1,4 +1,4 @@
-//! From what an agent listed to the answer of a discoverer.
+//! The conversion of an agent's list to a discovery result.
 
 use std::sync::Arc;
 

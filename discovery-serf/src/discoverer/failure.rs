@@ -65,7 +65,7 @@ fn advice(kind: ClientErrorKind, has_key: bool) -> &'static str {
     }
 }
 
-/// Knows whether it was said that waiting will not help.
+/// The state of the alarm that waiting will not help.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     was_raised: bool,
@@ -83,14 +83,15 @@ impl Alarm {
         news
     }
 
-    /// An agent has answered: whatever comes after is news.
+    /// Clears the alarm after a successful poll: later failures count as new.
     pub(super) fn clear(&mut self) {
         self.was_raised = false;
     }
 }
 
-/// The error of a round in which agents failed one after the other: which, what happened and what to do.
-/// With a key in a file no wait is asked for: the file is looked at soon, and an agent only when it has changed.
+/// Returns the error of a round in which agents failed one after the other: the agents, their failures and
+/// a hint. With a key in a file no wait is requested: the file is checked soon, and an agent is polled only
+/// after a change.
 pub(super) fn error_of(mut causes: Vec<Cause>, has_key: bool, is_file: bool) -> DiscoverError {
     let is_permanent = causes.iter().all(Cause::is_permanent);
     let new = |message: String| match is_permanent {

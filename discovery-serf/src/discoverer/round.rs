@@ -1,4 +1,4 @@
-//! One round after the other: an agent is asked, another one if it does not answer.
+//! The rounds: an agent is polled, and another one if it does not respond.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,16 +34,16 @@ const SLOWEST: usize = 1 << 20;
 /// The state kept between rounds.
 pub(super) struct Rounds {
     agents: Vec<Arc<str>>,
-    /// The agent to ask next, if there is no connection.
+    /// The agent to poll next, if there is no connection.
     next: usize,
     session: Option<Session>,
     standing: Arc<Standing>,
-    /// Since when agents answer; `None`: none has.
+    /// The time since which agents respond. `None` if none has.
     answering: Option<Instant>,
     /// True if a round has ended successfully.
     has_answered: bool,
     alarm: Alarm,
-    /// The key of a file that was refused.
+    /// The key of a file that was rejected.
     refused: Option<RefusedKey>,
 }
 
@@ -106,11 +106,11 @@ impl Rounds {
         }
     }
 
-    /// Asks for members and makes configuration of them.
+    /// Lists the members and makes configuration of them.
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the connection is closed, and the next round makes a new one.
+    /// When it is dropped the connection is closed, and the next round opens a new one.
     pub(super) async fn round(&mut self, asking: &Asking<'_>) -> Result<Answer, DiscoverError> {
         let (mut session, members) = self.ask(asking).await?;
         let now = Instant::now();
@@ -158,8 +158,8 @@ impl Rounds {
         })
     }
 
-    /// Asks for members over the connection that there is, or over one that is made: to each of the agents in turn, until
-    /// one answers.
+    /// Lists the members over the existing connection, or over a new one: to each of the agents in turn,
+    /// until one responds.
     async fn ask(&mut self, asking: &Asking<'_>) -> Result<(Session, Vec<Member>), DiscoverError> {
         let prefilter = asking.options.prefilter_members;
         if let Some(session) = self.session.take() {
@@ -248,7 +248,7 @@ impl Rounds {
     }
 }
 
-/// Connects to an agent and asks it for its members.
+/// Connects to an agent and lists its members.
 async fn reach(agent: &Arc<str>, asking: &Asking<'_>) -> Result<(Session, Vec<Member>), Cause> {
     let options = asking.options;
     let mut connect = ConnectOptions::new(&**agent)

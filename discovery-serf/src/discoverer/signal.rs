@@ -22,12 +22,12 @@ impl Signal {
         }
     }
 
-    /// Something happened.
+    /// Starts the next round early, because of an event.
     pub(super) fn happened(&self) {
         self.happened.notify_one();
     }
 
-    /// Sets when the next round is to begin at the latest; `None`: nothing hurries it.
+    /// Sets the latest start of the next round. `None` if it need not start early.
     pub(super) fn wake_at(&self, at: Option<Instant>) {
         self.wake.send_replace(at);
     }

@@ -1,8 +1,8 @@
 //! Routes and clusters of a catalog.
 //!
-//! A service becomes a cluster `service:{name}` and a route `route:{name}`, the service of legacy mode `backend-cluster` and
-//! `backend-route`. A service without a [`RouteHint`] has no route, unless it is the only one:
-//! then its route takes everything.
+//! A service becomes a cluster `service:{name}` and a route `route:{name}`, the service of legacy mode
+//! `backend-cluster` and `backend-route`. A service without a [`RouteHint`] has no route, unless it is the
+//! only one: then its route takes everything.
 //!
 //! With [`version_header`](GenerateOptions::version_header), each version of a service gets an additional
 //! cluster `service:{name}@version={version}` and route `route:{name}@version={version}`, which matches the
@@ -35,10 +35,10 @@ const LEGACY_ROUTE: &str = "backend-route";
 /// The template of a route that takes everything.
 const CATCH_ALL: &str = "/{**catch-all}";
 
-/// The configuration of a catalog: one service for each of its services.
+/// Returns the configuration of a catalog: one service for each of its services.
 ///
-/// A pure function, whose answer for equal catalogs is equal. Nothing that members say of themselves makes a service's
-/// configuration one that cannot be compiled: what is wrong with them is told in warnings.
+/// A pure function: equal catalogs give equal results. No tag of a member can make a service's
+/// configuration invalid: its problems are reported as warnings.
 pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Discovery {
     let plan = ClusterPlan::new(options);
     let mut problems = options.check();

@@ -9,10 +9,10 @@ use super::GenerateOptions;
 use crate::catalog::shown::shown;
 use crate::catalog::{Service, ServiceInstance, tags};
 
-/// The most versions, and the most regions, of one service that requests can ask for.
+/// Maximum number of versions, and of regions, of one service that requests can select.
 const MOST_VALUES: usize = 64;
 
-/// A part of a service that requests can ask for.
+/// A part of a service that requests can select.
 pub(super) struct Variant {
     /// The suffix of the service's ids: `@version=v2`.
     pub(super) suffix: String,
@@ -22,7 +22,7 @@ pub(super) struct Variant {
     pub(super) instances: Vec<usize>,
 }
 
-/// The parts of a service that requests can ask for.
+/// The parts of a service that requests can select.
 #[derive(Default)]
 pub(super) struct Variants(Vec<Variant>);
 
@@ -92,7 +92,8 @@ struct Value {
 }
 
 impl Kind<'_> {
-    /// The values that requests can ask for, by their lower case: headers and ids are compared ignoring it.
+    /// Returns the values that requests can select, by their lower case: headers and ids are compared
+    /// ignoring it.
     fn values(
         &self,
         instances: &[ServiceInstance],
@@ -104,7 +105,7 @@ impl Kind<'_> {
             return values;
         }
         let some_weigh = instances.iter().any(|instance| instance.weight > 0);
-        // Who is drained gets nothing new, however it is asked for; where all are, nobody is.
+        // A drained instance gets no new requests by any header; where all are drained, none is.
         let is_drained = |instance: &ServiceInstance| instance.weight == 0 && some_weigh;
         for (position, instance) in instances.iter().enumerate() {
             let Some(label) = (self.label)(instance).filter(|_| !is_drained(instance)) else {

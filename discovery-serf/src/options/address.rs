@@ -2,7 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 
-/// The port of an agent's RPC unless it is told otherwise.
+/// Default port of an agent's RPC.
 pub const DEFAULT_PORT: u16 = 7373;
 
 /// The longest name of a host (RFC 1035 section 2.3.4).
@@ -30,7 +30,8 @@ impl AddressError {
     }
 }
 
-/// The address of an agent's RPC as `host:port`: with the port 7373 if there is none, with an address of IPv6 in brackets.
+/// The address of an agent's RPC as `host:port`: with the port 7373 if there is none, with an address of
+/// IPv6 in brackets.
 ///
 /// # Errors
 ///

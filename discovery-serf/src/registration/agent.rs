@@ -12,7 +12,7 @@ use crate::discoverer::Dial;
 #[derive(Clone)]
 pub(super) struct Agent {
     options: ConnectOptions,
-    /// `None`: over TCP.
+    /// The dialer. `None` for TCP.
     dialer: Option<Arc<dyn Dial>>,
 }
 

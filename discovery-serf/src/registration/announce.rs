@@ -1,4 +1,4 @@
-//! One conversation with an agent: what does the node say about itself, and what should it say?
+//! The comparison of a node's tags with those of a registration.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Remembers what the node is about to be told.
+    /// Records the registration that is about to be sent.
     pub(super) fn add(&mut self, told: &Registration) {
         self.services.insert(told.service().trim().to_owned());
         let keys = told
@@ -43,7 +43,7 @@ impl Earlier {
         self.keys.extend(keys.map(Cow::into_owned));
     }
 
-    /// Forgets all else: the node has done what it was told.
+    /// Removes all others, after the node has this registration.
     pub(super) fn only(&mut self, told: &Registration) {
         *self = Self::default();
         self.add(told);
@@ -64,7 +64,7 @@ impl Node {
         })
     }
 
-    /// The way from what the node says to what the registration says.
+    /// Returns the change from the node's tags to those of the registration.
     pub(super) fn change_to(
         &self,
         wanted: &Registration,
@@ -97,8 +97,8 @@ impl Node {
         Ok(change)
     }
 
-    /// The way to a node that does not announce what it was told to before; there is none to go if it announces
-    /// another service by now.
+    /// Returns the change that withdraws an earlier registration from a node. It is empty if the node
+    /// announces another service by now.
     pub(super) fn change_from(&self, earlier: &Earlier) -> Change {
         let taken_over = self.service().is_some_and(|other| !earlier.is_of(&other));
         let delete = match taken_over {

@@ -1,4 +1,4 @@
-//! The task that keeps a registration: it notices that the agent was away, and tells it again.
+//! The task that keeps a registration: it detects that the agent was unavailable, and sends the tags again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// to 30 s later.
 const ONCE_MORE: Duration = Duration::from_secs(2);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), RegistrationError>>,
@@ -65,7 +65,7 @@ pub(super) struct Keeper {
     agent: Agent,
     wanted: Registration,
     earlier: Earlier,
-    /// `None`: the agent is away, or has refused.
+    /// The connection. `None` if the agent is unavailable, or has rejected the registration.
     client: Option<SerfClient>,
     orders: mpsc::Receiver<Order>,
     state: watch::Sender<RegistrationState>,
@@ -115,7 +115,7 @@ impl Keeper {
                     let Some(Order { command, done }) = order else { break };
                     let last = matches!(command, Command::Withdraw | Command::Leave);
                     let outcome = self.obey(command).await;
-                    // Nobody may be waiting any more.
+                    // The caller may have been dropped.
                     let _ = done.send(outcome);
                     if last {
                         break;
@@ -146,7 +146,7 @@ impl Keeper {
         let announced = self.say(Message::Announce).await;
         match &announced {
             Ok(_) => self.told(),
-            // It may not have been told, or have been told and not have said so: once more.
+            // It may not have the tags, or may have them without a reply: send them once more.
             Err(error @ RegistrationError::Agent(_)) => self.lost(Some(error.clone())),
             // It never will be.
             Err(_) => self.wanted = before,
@@ -154,7 +154,7 @@ impl Keeper {
         announced.map(drop)
     }
 
-    /// Time to see to it that the agent has what it was told.
+    /// Checks that the agent has the tags.
     async fn look_after(&mut self) {
         match self.client.clone() {
             Some(client) => {
@@ -178,7 +178,7 @@ impl Keeper {
         }
     }
 
-    /// Tells an agent that has forgotten what it was told.
+    /// Sends the tags again to an agent that has lost them.
     async fn remind(&mut self, agent: &SerfClient) -> Result<(), RegistrationError> {
         let node = Node::of(agent).await?;
         if !node.has_forgotten() {
@@ -189,10 +189,10 @@ impl Keeper {
         self.say(Message::Announce).await.map(drop)
     }
 
-    /// Tells the agent something; returns the node's name.
+    /// Sends a message to the agent. Returns the node's name.
     async fn say(&mut self, message: Message) -> Result<String, RegistrationError> {
         match self.try_to_say(message).await {
-            // That the connection had ended was not known before. Whatever it is may be said twice.
+            // The end of the connection was not known before. Every message may be sent twice.
             Err(RegistrationError::Agent(error)) if error.kind() == ClientErrorKind::Closed => {
                 self.client = None;
                 self.try_to_say(message).await
@@ -243,9 +243,9 @@ impl Keeper {
         self.state.send_replace(RegistrationState::Announced);
     }
 
-    /// The agent is away, or did not let itself be told: it is asked again after a pause.
+    /// Records that the agent is unavailable, or rejected the message. It is retried after a pause.
     fn lost(&mut self, error: Option<RegistrationError>) {
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if self.state.borrow().is_announced() {
             let service = self.wanted.service();
             let error = error.as_ref().map(tracing::field::display);

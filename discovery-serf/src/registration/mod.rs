@@ -26,11 +26,13 @@
 //! # }
 //! ```
 //!
-//! An agent that has forgotten the service without having gone, because it has read its configuration again (SIGHUP), is
-//! told again within ten seconds. What somebody changes by hand, a weight or the name of the service, stays as it is.
+//! An agent that is still running but has lost the service, because it has read its configuration again
+//! (SIGHUP), gets the tags again within ten seconds. Manual changes, of a weight or of the name of the
+//! service, are kept.
 //!
-//! One node announces one instance of one service, since tags belong to the node: each instance has an agent of its own,
-//! with a node name of its own. Of two that register the same service at one agent the last one is announced. Proxies send requests to the address that the agent gossips from, at the port of the registration.
+//! One node announces one instance of one service, since tags belong to the node: each instance has a
+//! separate agent, with a separate node name. If two register the same service at one agent, the last one
+//! is announced. Proxies send requests to the gossip address of the agent, at the port of the registration.
 
 mod agent;
 mod announce;

@@ -83,7 +83,7 @@ impl Registered {
     ///
     /// # Cancel safety
     ///
-    /// What was asked for is done even if nobody waits for it.
+    /// The order is executed even if the future is dropped.
     pub async fn update(&self, registration: Registration) -> Result<(), RegistrationError> {
         registration.check()?;
         self.order(Command::Update(registration)).await
@@ -140,7 +140,8 @@ impl Registered {
     async fn order(&self, command: Command) -> Result<(), RegistrationError> {
         let (done, outcome) = oneshot::channel();
         let order = Order { command, done };
-        // Either fails when the task is gone, which without this handle's drop only the end of its runtime explains.
+        // Either fails when the task has ended; without a drop of this handle, only its runtime's end
+        // explains that.
         let sent = self.orders.send(order).await;
         sent.map_err(|_| RegistrationError::Ended)?;
         outcome.await.map_err(|_| RegistrationError::Ended)?

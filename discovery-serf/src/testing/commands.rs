@@ -257,7 +257,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The length of tags as they are gossiped: a byte and a map of raw bytes in the first version of MessagePack.
+/// Returns the length of tags in the gossip: a byte and a map of raw bytes in the first version of
+/// MessagePack.
 fn encoded_length(tags: &Tags) -> usize {
     let raw = |bytes: &[u8]| match bytes.len() {
         short @ 0..=31 => 1 + short,

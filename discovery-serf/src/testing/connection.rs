@@ -109,7 +109,7 @@ where
 
 /// Waits while the agent is stalled.
 async fn goes_on(state: &mut watch::Receiver<State>) {
-    // Without a sender nobody stalls it.
+    // Without a sender it is never stalled.
     let _ = state.wait_for(|state| !state.is_stalled).await;
 }
 
@@ -131,7 +131,7 @@ async fn reply<W: AsyncWrite>(
     Ok(!answer.ends)
 }
 
-/// Sends an event to each stream that wants it.
+/// Sends an event to each stream whose filter matches.
 async fn tell<W: AsyncWrite>(
     write: &mut WriteHalf<W>,
     streams: &BTreeMap<u64, Filter>,

@@ -79,7 +79,7 @@ impl State {
 }
 
 impl Shared {
-    /// A new connection: its number and what it will be told. `None`: the agent is stopped.
+    /// Adds a connection: returns its number and its events. Returns `None` if the agent is stopped.
     pub(super) fn connected(&self) -> Option<(u64, mpsc::Receiver<Event>)> {
         let mut connection = None;
         self.state.send_modify(|state| {
@@ -109,7 +109,7 @@ impl Shared {
 
     pub(super) fn emit(&self, event: &Event) {
         for connection in self.state.borrow().connections.values() {
-            // A real agent does not tell either that it has dropped one.
+            // A real agent does not report dropped events either.
             let _ = connection.try_send(event.clone());
         }
     }

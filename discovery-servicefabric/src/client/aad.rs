@@ -21,7 +21,7 @@ use crate::calls::{CallError, CallErrorKind};
 pub struct AadMetadata {
     /// The issuer of tokens: a URL with the tenant.
     pub authority: String,
-    /// The application that asks for a token on behalf of a person.
+    /// The application that requests a token on behalf of a person.
     pub client: String,
     /// The application that the token must be for: the resource, or audience.
     pub cluster: String,
@@ -62,7 +62,7 @@ impl AadMetadata {
     }
 }
 
-/// The answer of the gateway.
+/// The response of the gateway.
 #[derive(Deserialize)]
 struct Answer {
     metadata: Option<AadMetadata>,
@@ -97,8 +97,7 @@ impl Shared {
             .filter(|metadata| *metadata != AadMetadata::default()))
     }
 
-    /// Adds to the error of a refused token for whom it should have been.
-    /// `sent` is the token.
+    /// Adds the required issuer and audience to the error of a rejected token. `sent` is the token.
     pub(super) async fn explained(
         &self,
         error: CallError,

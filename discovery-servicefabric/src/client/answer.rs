@@ -13,7 +13,7 @@ use super::retry_after::retry_after;
 use super::token::BearerToken;
 use crate::calls::{CallError, CallErrorKind};
 
-/// A successful answer.
+/// A successful response.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// A successful response with this body, to a request with this token.
@@ -42,7 +42,7 @@ fn text_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Str
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Takes an answer for a success or an error.
+/// Classifies a response as a success or an error.
 pub(super) fn judge(
     call: &Call,
     secure: bool,
@@ -97,7 +97,7 @@ pub(super) fn judge(
 
 /// The error in the gateway's own words, if the body is one.
 fn words_of(body: &[u8]) -> Option<GatewayError> {
-    /// Longer ones are not looked at: they are not from a gateway.
+    /// Maximum length of an error body. Longer ones are not from a gateway.
     const LONGEST: usize = 64 * 1024;
     if body.len() > LONGEST {
         return None;
@@ -147,7 +147,7 @@ fn names_what_is_gone(code: &str) -> bool {
     )
 }
 
-/// Reads the body of an answer that must have one.
+/// Reads the body of a response that must have one.
 pub(super) fn decode<T: DeserializeOwned>(call: &Call, answer: &Answer) -> Result<T, CallError> {
     let (body, token) = match answer {
         Answer::Content(body, token) => (body, token.as_ref()),

@@ -10,7 +10,7 @@ use super::builder::BuildError;
 /// Address of a gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
-    /// Scheme, authority, and the path that a proxy in front may want; no slash at its end.
+    /// Scheme, authority, and the path that a proxy in front may require, without a slash at the end.
     base: String,
     secure: bool,
     loopback: bool,
@@ -108,7 +108,7 @@ impl Endpoints {
         &self.list[place]
     }
 
-    /// Notes that one of them has answered.
+    /// Records that one of them has responded.
     pub(super) fn have_answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
@@ -131,7 +131,7 @@ impl Endpoints {
             .compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Calls begin with this one from now on: it answered what another one did not.
+    /// Makes later calls begin with this one, since it succeeded where another one failed.
     pub(super) fn stay(&self, place: usize) {
         self.current.store(place, Ordering::Relaxed);
     }

@@ -22,7 +22,7 @@ use crate::calls::{CallError, CallErrorKind};
 const FIRST_TRY: Duration = Duration::from_secs(5);
 
 impl Shared {
-    /// Asks, and reads the answer.
+    /// Makes a call and reads the response.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -32,7 +32,8 @@ impl Shared {
         decode(call, &answer)
     }
 
-    /// Asks until there is an answer, or no hope or time for one. An error that more can be said about is explained.
+    /// Makes a call with retries, until it succeeds or cannot succeed in time. Adds an explanation to an
+    /// error where one is known.
     pub(super) async fn exchange(
         &self,
         call: &Call,
@@ -94,7 +95,8 @@ impl Shared {
                 Step::Again { elsewhere, .. } => elsewhere,
             };
             if elsewhere {
-                // Others need not find out themselves that it cannot be reached. An answer says nothing about theirs.
+                // Other calls need not detect the failure themselves. A response tells nothing about
+                // theirs.
                 if failure.error.status().is_none()
                     || failure.error.kind() == CallErrorKind::Unreachable
                 {
@@ -111,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Asks one gateway once.
+    /// Makes one attempt at one gateway.
     async fn attempt(
         &self,
         call: &Call,
@@ -141,7 +143,7 @@ impl Shared {
                 if let Some(hint) = hint::of_transport(kind, endpoint.is_secure()) {
                     wrong = wrong.with_hint(hint);
                 }
-                // What the error itself says is in the message already.
+                // The text of the error itself is in the message already.
                 if let Some(source) = error.into_source() {
                     wrong = wrong.with_source(source);
                 }

@@ -23,7 +23,7 @@ const NOT_IN_VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'/');
 
-/// One question to a gateway, which can be asked of any endpoint and more than once.
+/// One call to a gateway, which can be made at any endpoint and more than once.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     method: Method,
@@ -44,7 +44,7 @@ pub(super) struct Call {
 pub(super) enum Safety {
     /// No effect.
     Reads,
-    /// Something may happen twice.
+    /// A change that may be made twice.
     Writes,
 }
 
@@ -86,14 +86,14 @@ impl Call {
         self
     }
 
-    /// The question is about a list: that there is nothing, without a body, is no answer to it.
+    /// Marks the call as one for a list: an empty response without a body is not valid for it.
     pub(super) fn of_list(mut self) -> Self {
         self.of_entity = false;
         self
     }
 
-    /// Appends an id, which is encoded already: what it has of escapes stays. Whatever else may be in it, it stays one
-    /// segment.
+    /// Appends an id, which is already encoded: its escapes stay. Other characters are encoded, so that it
+    /// stays one segment.
     pub(super) fn id(mut self, id: &str) -> Self {
         self.of_entity = true;
         let mut encoded = String::with_capacity(id.len());
@@ -135,13 +135,13 @@ impl Call {
         self
     }
 
-    /// Asks without a token.
+    /// Makes the call without a token.
     pub(super) fn anonymous(mut self) -> Self {
         self.anonymous = true;
         self
     }
 
-    /// Says that the call cannot be made.
+    /// Marks the call as one that cannot be made.
     pub(super) fn impossible(mut self, reason: &'static str) -> Self {
         self.wrong = Some(reason);
         self

@@ -68,11 +68,11 @@ impl ReqwestOptions {
     }
 }
 
-/// The built-in transport: HTTP/1.1 and HTTP/2 over reqwest and rustls, with aws-lc-rs as cryptography; no process-wide default
-/// is needed or set.
+/// The built-in transport: HTTP/1.1 and HTTP/2 over reqwest and rustls, with aws-lc-rs as cryptography. A
+/// process-wide default is neither needed nor set.
 ///
-/// Connections are kept for 30 s after their last request. Redirects are not followed: a gateway sends none, and a credential
-/// must not go elsewhere. Cheap to clone.
+/// Connections are kept for 30 s after their last request. Redirects are not followed: a gateway sends
+/// none, and a credential must not be sent elsewhere. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReqwestTransport(discovery_http::ReqwestTransport);
 

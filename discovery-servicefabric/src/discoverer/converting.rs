@@ -1,4 +1,4 @@
-//! From what was read of a cluster to the answer of a discoverer.
+//! The conversion of a cluster's data to a discovery result.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use discovery_core::{DiscoverError, DiscoveredService, Discovery, Moment};
+use discovery_core::{DiscoverError, DiscoverErrorKind, DiscoveredService, Discovery, Moment};
 use proxy_model::{ClusterId, Problem, Severity};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use crate::extension::{Enlisted, ServiceLabels};
 use crate::health::Subjects;
 use crate::labels::{ParsedService, ServiceParser};
 use crate::service::ServiceDescription;
-use crate::topology::{KnownService, Memory, failure};
+use crate::topology::{DENIED, KnownService, Memory, failure};
 
 /// The parse results of services, by name, so that an unchanged service is not parsed again.
 pub(super) type ParsedServices = HashMap<Arc<str>, Parsed>;
@@ -99,7 +99,7 @@ impl Conversion {
             let list = memory.lists.get(&known.application.name);
             match list.and_then(|list| list.failed.as_ref()) {
                 None => self.one(known, &mut making),
-                // It was there, and may be. It is named so that it keeps its place among the others.
+                // It existed and may still exist. It is listed, to keep its place among the others.
                 Some(failed) if known.was_served() => {
                     self.unread(known, failed.problem.clone(), &mut making);
                 }
@@ -124,10 +124,14 @@ impl Conversion {
                     .add(name, Verdict::NoLabels, vec![reason.to_owned()]);
             }
         }
-        if let Some((problem, oldest)) = stale_problem(memory) {
-            let since = Moment::ago(oldest.at.elapsed());
-            let discovery = making.discovery.with_problem(problem);
-            making.discovery = discovery.outdated(since, failure(oldest.kind), oldest.error);
+        let stale = stale_problem(memory);
+        let stale = stale.map(|(problem, oldest)| {
+            making.discovery.problems.push(problem);
+            (oldest.at, failure(oldest.kind), oldest.error)
+        });
+        if let Some((at, kind, error)) = older(stale, unread(memory)) {
+            let since = Moment::ago(at.elapsed());
+            making.discovery = making.discovery.outdated(since, kind, error);
         }
         Some(Converted {
             discovery: making.discovery,
@@ -145,7 +149,7 @@ impl Conversion {
         let Some(labels) = &known.labels else { return };
         match (labels.enlisted, &known.read) {
             (Enlisted::No, _) => {
-                // The parser may know which label was probably meant.
+                // The parser may know the label that was probably intended.
                 let parsed =
                     self.parsed(name, &Arc::new(known.described(labels, Vec::new())), making);
                 let mut reasons = vec![not_enlisted(labels)];
@@ -190,7 +194,8 @@ impl Conversion {
         if was_refused {
             return making.refused(known, problem.into());
         }
-        // An error would let its last good form serve on, which may have the cluster. Once that is dropped it is one.
+        // An error would keep serving its last known good form, which may have the cluster. Once that is
+        // dropped, it is an error.
         problem.severity = Severity::Warning;
         let reasons = vec![problem.message.clone()];
         making.deciding.add(name, Verdict::Refused, reasons);
@@ -254,7 +259,7 @@ impl Conversion {
     }
 }
 
-/// One warning for everything that old answers stand in for, and the oldest of them.
+/// Returns one warning about everything that old responses replace, and the oldest of them.
 fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     let types = memory
         .types
@@ -282,6 +287,26 @@ fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
         ),
     };
     Some((Problem::warning("", "stale_answer", message), oldest))
+}
+
+/// An unreadable part of the cluster: the time since which it is unreadable, the kind of failure, and its message.
+type Unread = (Instant, DiscoverErrorKind, String);
+
+/// Returns the partition that is unreadable for the longest time.
+fn unread(memory: &Memory) -> Option<Unread> {
+    let services = memory.services.values();
+    let parts = services.flat_map(|known| known.unread_parts());
+    let oldest = parts.min_by_key(|failed| failed.since)?;
+    let kind = match oldest.problem.code == DENIED {
+        true => DiscoverErrorKind::Permanent,
+        false => DiscoverErrorKind::Transient,
+    };
+    Some((oldest.since, kind, oldest.problem.message.clone()))
+}
+
+fn older(first: Option<Unread>, second: Option<Unread>) -> Option<Unread> {
+    let both = first.into_iter().chain(second);
+    both.min_by_key(|(at, ..)| *at)
 }
 
 /// Returns the age as a text so rough that it does not change from round to round.

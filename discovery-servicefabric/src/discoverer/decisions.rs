@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The most decisions that are kept.
 const MOST: usize = 20_000;
 
-/// The most reasons of one decision that are told.
+/// Maximum number of reasons of one decision.
 const MOST_REASONS: usize = 20;
 
 /// The decision for each application and service, with its reasons. Those that are not served come first.
@@ -48,7 +48,7 @@ pub enum Verdict {
     Refused,
     /// Not opted in, although there are labels.
     NotEnlisted,
-    /// An application none of whose service types has labels.
+    /// An application without labels in any of its service types.
     NoLabels,
     /// Served.
     Served,
@@ -99,7 +99,7 @@ impl Refusals {
         Self(by_service)
     }
 
-    /// The decisions with these refusals.
+    /// Returns the decisions with these rejections applied.
     pub(super) fn applied_to(&self, decisions: &Decisions) -> Decisions {
         let mut decisions = decisions.clone();
         let mut refused = false;

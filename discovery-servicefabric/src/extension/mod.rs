@@ -35,9 +35,9 @@ pub(crate) const PREFIX: &str = "YARP.";
 
 /// Finds the labels of services.
 ///
-/// The one to use is [`ExtensionLabels`]. Another one may read them from elsewhere: from a file beside the proxy, from
-/// properties alone. Calls are made with the `calls` that are given, so that an answer can be an old one while the
-/// cluster fails.
+/// The default is [`ExtensionLabels`]. Another implementation may read them from a file beside the proxy,
+/// or from properties alone. Calls are made with the given `calls`, so that old responses can be used while
+/// the cluster fails.
 ///
 /// # Cancel safety
 ///
@@ -49,7 +49,7 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed. What is wrong with what was read is said in [`DeclaredLabels::problems`].
+    /// A call failed. Problems of the content that was read are in [`DeclaredLabels::problems`].
     async fn declared(
         &self,
         calls: &dyn ClusterCalls,
@@ -73,7 +73,7 @@ pub trait LabelsProvider: Send + Sync {
 /// The types that have labels, by name.
 pub type DeclaredTypes = BTreeMap<String, Arc<DeclaredLabels>>;
 
-/// The labels of a type of services, as they are written.
+/// The labels of a type of services, as written.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DeclaredLabels {
@@ -106,7 +106,7 @@ impl DeclaredLabels {
 pub struct LabelledBy<'a> {
     /// The service's name.
     pub service: &'a str,
-    /// Its id in paths.
+    /// The service's id in paths.
     pub service_id: &'a str,
     /// The labels that its type declares.
     pub declared: &'a DeclaredLabels,
@@ -137,7 +137,7 @@ impl<'a> LabelledBy<'a> {
 pub struct ServiceLabels {
     /// The labels, ready to be parsed.
     pub labels: Arc<Labels>,
-    /// Tells if the service opted in to be served.
+    /// The opt-in of the service.
     pub enlisted: Enlisted,
     /// True if the labels may change without a change of the manifest or the application, so that each
     /// round must read them again.
@@ -156,13 +156,13 @@ pub enum Enlisted {
     /// Not opted in.
     #[default]
     No,
-    /// Its labels cannot be read.
+    /// Not known, because the labels cannot be read.
     Unknown,
 }
 
 /// Labels from the extension `YARP-preview`, `YARP` or `Yarp` of a service manifest.
 ///
-/// The gateway sends extensions with the types of services; one that does not is asked for the manifests. XML is
+/// The gateway sends extensions with the types of services; if it does not, the manifests are read. XML is
 /// limited: 1 MiB, no DTD, no deep nesting.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
@@ -243,7 +243,7 @@ impl LabelsProvider for ExtensionLabels {
     }
 }
 
-/// The labels in the extension that counts most. `None`: there is no such extension.
+/// Returns the labels in the extension with the highest precedence. `None` if there is no such extension.
 fn from_extensions(extensions: &[Extension]) -> Option<DeclaredLabels> {
     let present: Vec<_> = extensions.iter().map(|of| of.key.as_str()).collect();
     let (name, warning) = chosen(&present)?;
@@ -271,7 +271,8 @@ fn chosen<'a>(present: &[&'a str]) -> Option<(&'a str, Option<Problem>)> {
     Some((first, problem))
 }
 
-/// A key with the prefix as it is compared: `yarp.Enable` is `YARP.Enable`. Keys without the prefix are left alone.
+/// Returns a key with the prefix in the form in which it is compared: `yarp.Enable` becomes `YARP.Enable`.
+/// Keys without the prefix stay unchanged.
 fn canonical(key: &str) -> Cow<'_, str> {
     match key.split_at_checked(PREFIX.len()) {
         Some((prefix, _)) if prefix == PREFIX => Cow::Borrowed(key),

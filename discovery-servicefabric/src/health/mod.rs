@@ -43,7 +43,8 @@ pub struct HealthReport {
     pub information: HealthInformation,
     /// True if the report is sent at once instead of with the gateway's next batch.
     pub immediate: bool,
-    /// Names what it says without what changes by itself, such as ages: a report with the same is no news.
+    /// A hash of the content without parts that change by themselves, such as ages. A report with the same
+    /// hash has not changed.
     news: u64,
 }
 

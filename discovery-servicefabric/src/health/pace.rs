@@ -7,19 +7,19 @@ use tokio::time::Instant;
 
 use super::{GATEWAY_BATCH, time_to_live};
 
-/// A report holds no longer on account of what was measured.
+/// Maximum time to live of a report, independent of the measurements.
 const MOST_HELD: Duration = Duration::from_secs(24 * 3600);
 
 /// Number of slow rounds that a report outlives. A third of them may pass before it is renewed.
 const ROUNDS_HELD: u32 = 6;
 
-/// A round that takes longer than so many periods is a slow one.
+/// The duration of a slow round, in periods.
 const SLOW: f64 = 1.5;
 
 /// Number of recent rounds that are measured.
 const REMEMBERED: usize = 8;
 
-/// A round that took longer was an outage, and is no measure of the next one.
+/// The longest duration of a round that is measured. A longer round was an outage.
 const LONGEST_ROUND: Duration = Duration::from_secs(10 * 60);
 
 /// The minimum time budget for reports after a round.

@@ -1,4 +1,4 @@
-//! Endpoints of a replica: what it says about where it listens, and which of that can be used.
+//! The endpoints of a replica: the addresses on which it listens, and the usable ones among them.
 
 use std::cmp::Ordering;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 use url::Url;
 
-/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses travel the same
-/// way.
+/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses
+/// travel the same way.
 const MAX_ADDRESS: usize = 64 * 1024;
 
 /// The longest URL of one endpoint, in bytes.
@@ -71,10 +71,10 @@ pub enum EndpointError {
     /// No address: the replica has not opened.
     #[error("it has not published an address yet")]
     NotOpen,
-    /// Its address is too long.
+    /// An address that is too long.
     #[error("its address is longer than {MAX_ADDRESS} bytes")]
     TooLong,
-    /// Its address begins like a list of endpoints, and is none.
+    /// An address that begins like a list of endpoints, but cannot be read as one.
     #[error("its address is not a list of endpoints: {0}")]
     Unreadable(String),
     /// An empty list of endpoints.
@@ -83,12 +83,12 @@ pub enum EndpointError {
     /// Too many endpoints.
     #[error("it has more than {MAX_LISTENERS} endpoints")]
     TooMany,
-    /// There is no listener of the name that was asked for.
+    /// No listener of the requested name.
     #[error("it has no listener `{listener}`, only {}", listed(known))]
     UnknownListener {
-        /// The name that was asked for.
+        /// The requested name.
         listener: String,
-        /// Some of those that there are.
+        /// Some of the existing listeners.
         known: Vec<String>,
     },
     /// No endpoint that was considered can be used.
@@ -106,7 +106,7 @@ pub enum Rejection {
         "has the scheme `http`, which the option `DiscoverInsecureHttpDestinations` would allow"
     )]
     Insecure,
-    /// Its scheme is not one of HTTP.
+    /// A scheme other than `http` and `https`.
     #[error("has the scheme `{0}`, which is not spoken; no option allows it")]
     Scheme(String),
     /// An address that is not a URL.
@@ -148,7 +148,8 @@ impl Endpoints {
         if endpoints.len() > MAX_LISTENERS {
             return Err(EndpointError::TooMany);
         }
-        // What is no text is kept as an address that no URL has, so that it is told why it is not used.
+        // A value that is not text is kept as an address that no URL has, so that the reason for its
+        // rejection is reported.
         let mut listeners: Vec<(String, String)> = endpoints
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
@@ -187,8 +188,8 @@ impl Endpoints {
         !self.called(name).is_empty()
     }
 
-    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal order that can be
-    /// used.
+    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal
+    /// order that can be used.
     ///
     /// # Errors
     ///

@@ -26,8 +26,8 @@ use crate::service::ServiceDescription;
 
 /// Turns one service into configuration.
 ///
-/// A parser is a pure function of the service. It is given input that anybody may have written, and says everything that is
-/// wrong with it at once instead of failing.
+/// A parser is a pure function of the service. Its input is untrusted; all problems are reported at once,
+/// instead of failing.
 pub trait ServiceParser: Send + Sync {
     /// The configuration of a service.
     fn parse(&self, service: &ServiceDescription) -> ParsedService;
@@ -43,7 +43,8 @@ impl<P: ServiceParser + ?Sized> ServiceParser for Arc<P> {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ParsedService {
-    /// Its clusters and routes; `None`: it does not ask to be served. With an error among the problems it means nothing.
+    /// The service's clusters and routes. `None` if the service did not opt in to be served. With an error
+    /// among the problems it has no meaning.
     pub config: Option<Arc<ProxyConfig>>,
     /// Problems, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the
     /// service from serving in this form.
@@ -58,11 +59,11 @@ pub struct ParsedService {
 pub struct ReplicaOutcome {
     /// The partition that it belongs to.
     pub partition_id: String,
-    /// Its id.
+    /// The replica's id.
     pub replica_id: i64,
     /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
-    /// The listeners that requests are sent to, or why there is no destination for the replica.
+    /// The listeners that requests are sent to, or the reason why there is no destination for the replica.
     pub result: Result<Vec<String>, String>,
 }
 

@@ -1,4 +1,4 @@
-//! Health, as it is read and as it is reported.
+//! Health states and reports.
 
 use std::time::Duration;
 

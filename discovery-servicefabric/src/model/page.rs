@@ -9,9 +9,10 @@ use super::wire::{List, bounded};
 
 /// A page of a list.
 ///
-/// Gateways write an object with the items and a token for the next page. Some calls, and all calls of old versions of the
-/// API, answer with the bare list. An object without a list, or with `null` in its place, is an error: it is more likely
-/// the answer of something else than an empty list, and an empty list says that everything is gone.
+/// Gateways write an object with the items and a token for the next page. Some calls, and all calls of old
+/// versions of the API, return the bare list. An object without a list, or with `null` in its place, is an
+/// error: it more likely comes from another server than from an empty list, and an empty list means that
+/// everything was deleted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Page<T> {

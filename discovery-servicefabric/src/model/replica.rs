@@ -54,7 +54,8 @@ words! {
 pub struct Replica {
     /// The kind of the service: stateless or stateful.
     pub service_kind: ServiceKind,
-    /// Its id, unique in its partition only. Instances of stateless services write it as `InstanceId`.
+    /// The replica's id, unique in its partition only. Instances of stateless services write it as
+    /// `InstanceId`.
     pub replica_id: i64,
     /// The role, for stateful services only.
     pub replica_role: ReplicaRole,
@@ -126,7 +127,7 @@ words! {
 pub struct ResolvedEndpoint {
     /// The kind of replica that it belongs to.
     pub kind: ResolvedEndpointKind,
-    /// The same text as [`Replica::address`].
+    /// The address, in the same form as [`Replica::address`].
     #[serde(deserialize_with = "wire::nullable")]
     pub address: String,
 }

@@ -31,7 +31,7 @@ pub struct Contents {
     pub partitions: BTreeMap<String, Vec<Partition>>,
     /// Replicas.
     pub replicas: BTreeMap<String, Vec<Replica>>,
-    /// Replicas that are about to close: the naming service does not name them any more.
+    /// Replicas that are about to close, which the naming service no longer resolves.
     pub draining: Vec<i64>,
     /// Properties, by the id of their name.
     pub properties: BTreeMap<String, Vec<Property>>,
@@ -69,7 +69,7 @@ impl Contents {
         self.service_type_with(application_type, version, name, Some(vec![extension]))
     }
 
-    /// Adds a type of services with these extensions. `None`: the gateway does not send any.
+    /// Adds a type of services with these extensions. `None` if the gateway sends none.
     pub fn service_type_with(
         &mut self,
         application_type: &str,

@@ -15,7 +15,8 @@ pub(crate) use self::contents::{labels_xml, listener, replica};
 use crate::calls::{CallError, CallErrorKind, HealthEntity};
 use crate::model::{HealthInformation, ResolvedPartition};
 
-/// A cluster whose contents and failures a test decides, and which counts what it is asked. Clones share everything.
+/// A cluster whose contents and failures a test controls, and which counts its calls. Clones share
+/// everything.
 ///
 /// ```
 /// use discovery_servicefabric::testing::FakeCluster;
@@ -58,7 +59,7 @@ struct State {
     old_names: BTreeMap<String, ResolvedPartition>,
     /// True if the list of all replicas is empty.
     blind: bool,
-    /// Seed of the order of lists; `None`: as they are.
+    /// Seed of the order of lists. `None` for their own order.
     shuffle: Option<u64>,
     reports: Vec<(HealthEntity, HealthInformation, bool)>,
 }
@@ -87,7 +88,7 @@ impl FakeCluster {
         self.fail_times(call, kind, usize::MAX);
     }
 
-    /// Makes the next so many of these calls fail.
+    /// Makes the next `times` of these calls fail.
     pub fn fail_times(&self, call: &str, kind: CallErrorKind, times: usize) {
         self.state().faults.push(Fault {
             call: call.to_owned(),
@@ -97,7 +98,7 @@ impl FakeCluster {
         });
     }
 
-    /// Makes these calls fail and ask for patience.
+    /// Makes these calls fail and request a wait.
     pub fn fail_patiently(&self, call: &str, kind: CallErrorKind, wait: Duration) {
         self.fail(call, kind);
         if let Some(fault) = self.state().faults.last_mut() {
@@ -117,8 +118,8 @@ impl FakeCluster {
         self.state().slow.push((call.to_owned(), delay));
     }
 
-    /// Lets the gateway answer with what the naming service says now about each partition, until it is asked for something
-    /// newer than that.
+    /// Makes the gateway respond with the current results of the naming service for each partition, until a
+    /// newer result is requested.
     pub fn remember_names(&self) {
         let mut state = self.state();
         let State {
@@ -142,7 +143,7 @@ impl FakeCluster {
         self.state().shuffle = Some(seed);
     }
 
-    /// Lets the list of all replicas be empty, as for a user who may not see them.
+    /// Makes the list of all replicas empty, as for a user without permission.
     pub fn blind(&self) {
         self.state().blind = true;
     }
@@ -163,7 +164,7 @@ impl FakeCluster {
         self.state().calls.clear();
     }
 
-    /// The reports that were taken since this was asked last.
+    /// Takes the reports since the last call.
     pub fn take_reports(&self) -> Vec<(HealthEntity, HealthInformation, bool)> {
         std::mem::take(&mut self.state().reports)
     }
@@ -172,7 +173,7 @@ impl FakeCluster {
         self.state.lock()
     }
 
-    /// Notes a call, waits and fails as it was told to.
+    /// Records a call, and waits and fails as configured.
     async fn called(&self, call: &str, arguments: &[&str]) -> Result<(), CallError> {
         let mut made = call.to_owned();
         for argument in arguments {
@@ -202,7 +203,7 @@ impl FakeCluster {
         })
     }
 
-    /// The list in the order that the test wants.
+    /// Returns the list in the configured order.
     fn ordered<T>(&self, mut list: Vec<T>) -> Vec<T> {
         if let Some(seed) = self.state().shuffle {
             fastrand::Rng::with_seed(seed).shuffle(&mut list);

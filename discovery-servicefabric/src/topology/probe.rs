@@ -1,9 +1,10 @@
-//! A cheap way to notice that nothing changed.
+//! A cheap check that nothing has changed.
 //!
-//! An instance of a stateless service has another id after every failover, on whichever node it comes back, and an
-//! instance does not change where it listens while it lives. So a stateless service that has the same instances as when
-//! it was read, all of them ready, has the same endpoints. One call names all instances of the cluster. Replicas of
-//! stateful services keep their ids when they come back and change roles, so this says nothing about them.
+//! An instance of a stateless service gets another id after every failover, on any node, and an instance
+//! does not change its address while it lives. So a stateless service that has the same instances as when
+//! it was read, all of them ready, has the same endpoints. One call lists all instances of the cluster.
+//! Replicas of stateful services keep their ids when they come back and change roles, so the check does not
+//! apply to them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::service::PartitionDescription;
 
 /// The replicas of one service, when it was read.
 ///
-/// Two answers to the probe are compared with each other, not with the list of replicas: the two lists come from
-/// different parts of the cluster, which may count a replica differently that is gone.
+/// Two results of the probe are compared with each other, not with the list of replicas: the two lists come
+/// from different parts of the cluster, which may count a removed replica differently.
 pub(crate) type Baseline = Arc<[(String, Vec<i64>)]>;
 
 /// The availability of the probe.
@@ -27,7 +28,7 @@ pub(crate) struct ProbeState {
     pub(crate) refused_until: Option<Instant>,
 }
 
-/// An answer to the probe.
+/// A result of the probe.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     by_service: HashMap<String, Baseline>,

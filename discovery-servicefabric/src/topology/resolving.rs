@@ -1,4 +1,4 @@
-//! Replicas that the naming service does not name any more.
+//! Replicas that the naming service no longer resolves.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::model::{Replica, ReplicaStatus, ResolvedPartition};
 /// The result of resolving a partition with the naming service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// Given back with the next question, it asks for a newer answer than this.
+    /// The version of the result. Passed to the next call, it requests a newer one.
     pub(crate) version: String,
     pub(crate) addresses: BTreeSet<String>,
     /// Replicas that were listed and not named.
@@ -57,8 +57,8 @@ impl Resolved {
         });
     }
 
-    /// The same when the naming service gives no answer: what was about to close still is, and of the others nothing is
-    /// known.
+    /// Removes the same replicas when the naming service does not respond: those that were about to close
+    /// still are, and nothing is known of the others.
     pub(crate) fn keep_undrained(&self, replicas: &mut Vec<Replica>) {
         replicas.retain(|replica| {
             let key = (replica.replica_id, replica.address.clone());

@@ -19,8 +19,8 @@ pub struct Composed {
     pub problems: Problems,
 }
 
-/// Puts together what was read: `clusters` and `endpoints` by name. Of two routes with one id in different configurations
-/// the first stays.
+/// Puts together what was read: `clusters` and `endpoints` by name. Of two routes with one id in different
+/// configurations the first stays.
 #[must_use]
 pub fn compose<'r>(
     routes: impl IntoIterator<Item = &'r ReadRoutes>,

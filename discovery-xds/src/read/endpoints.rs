@@ -38,7 +38,7 @@ impl ReadEndpoints {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReadEndpoint {
-    /// Without a scheme in the address, unless it is whole.
+    /// The destination. Its address has no scheme, unless `is_whole` is true.
     pub(super) destination: DestinationConfig,
     /// True if it is in the model's own form, so that nothing of the cluster has to be added.
     pub(super) is_whole: bool,
@@ -130,7 +130,7 @@ impl Statuses {
     }
 }
 
-/// The model's own form, if the endpoint carries one, and is where that says.
+/// Returns the model's own form, if the endpoint carries one, and is at the place in it.
 fn sealed(
     place: &LocalityLbEndpoints,
     endpoint: &LbEndpoint,

@@ -1,11 +1,11 @@
-//! Regular expressions over whole values, as far as the model can say what they match.
+//! Regular expressions over whole values, as far as the model has an equivalent.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// The longest expression that is read.
 const LONGEST: usize = 2048;
-/// The most texts that an expression may stand for.
+/// Maximum number of texts that an expression may match.
 const MOST: usize = 100;
 /// The most copies of a part that are written out.
 const MOST_COPIES: u32 = 64;

@@ -45,7 +45,7 @@ impl Condition {
     }
 }
 
-/// The condition, or `None` where it is refused.
+/// Returns the condition, or `None` if it is rejected.
 pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<RouteHeader> {
     let specifier = header.header_match_specifier.as_ref();
     let Some(condition) = condition(specifier) else {
@@ -59,7 +59,7 @@ pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<Ro
     if !can_be_compared(header, &condition, reading) {
         return None;
     }
-    // Where a header is missing, only its presence and what says so are the opposite.
+    // For a missing header, only its presence and explicit settings are inverted.
     let holds_without = header.treat_missing_header_as_empty
         || matches!(
             specifier,

@@ -12,7 +12,7 @@ use super::Reading;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Specificity {
     Exact,
-    /// A wildcard with a suffix of so many bytes, counted down from the longest name.
+    /// A wildcard with a suffix of this many bytes, counted down from the longest name.
     Suffix(usize),
     /// A wildcard with a prefix, of which none is taken.
     Prefix,
@@ -34,7 +34,7 @@ pub(super) const LAST: usize = 99_999;
 const STEP: i32 = 100_000;
 
 impl Specificity {
-    /// `Order` of the route at a position. `None`: there is no room for so many.
+    /// Returns the `Order` of the route at a position. `None` if there is no space for it.
     pub(super) fn order(self, position: usize) -> Option<i32> {
         let position = i32::try_from(position).ok().filter(|at| *at < STEP)?;
         let rank = match self {
@@ -43,7 +43,7 @@ impl Specificity {
             Self::Prefix => return Some(AFTER_ALL - STEP + position),
             Self::Any => return Some(AFTER_ALL + position),
         };
-        // The last rank ends where routes are that say nothing of their order, as those of this family may.
+        // The last rank ends where routes without an order begin, as those of this project may be.
         let last = i32::try_from(LONGEST_NAME).ok()? + 2;
         Some((rank - last) * STEP + position)
     }
@@ -54,7 +54,7 @@ impl Specificity {
 pub(super) struct Domains {
     /// The patterns by how specific they are; `None` for all hosts.
     pub(super) groups: BTreeMap<Specificity, Option<Vec<String>>>,
-    /// The requests for domains that are refused.
+    /// Conditions for the requests of rejected domains.
     pub(super) refused: Vec<(Specificity, RouteHeader)>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn domains(
     let mut found = Domains::default();
     let mut known = BTreeMap::new();
     for domain in domains {
-        // `name:*` is how any port is said.
+        // `name:*` stands for any port.
         let name = domain.strip_suffix(":*").unwrap_or(domain);
         match HostPattern::parse_ascii(name) {
             Ok(pattern) => {
@@ -136,7 +136,8 @@ fn is_ascii(domains: &[String], pattern: &str) -> bool {
     domains.iter().any(|domain| name(domain) == pattern)
 }
 
-/// The requests that Envoy would take for a domain, or a few more, as a condition. `None`: no request that a proxy takes is one.
+/// Returns a condition for the requests that Envoy would take for a domain, or for a few more. `None` if no
+/// request that a proxy accepts is one.
 fn guard(domain: &str) -> Option<(Specificity, RouteHeader)> {
     let (rank, mode, value) = match (domain.strip_prefix('*'), domain.strip_suffix('*')) {
         (Some(suffix), _) => (

@@ -41,10 +41,11 @@ pub enum RouteSource {
     Inline(Box<RouteConfiguration>),
 }
 
-/// Reads a listener, with what has no effect, and what closes some of its routes, which are errors.
+/// Reads a listener. Parts without effect are warnings, and parts that close some of its routes are errors.
 ///
 /// # Errors
-/// Everything in it that cannot be honoured, if nothing of it says who may send.
+///
+/// Returns all unsupported parts, if none of them restricts senders.
 pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Problems> {
     let mut reading = Reading::of("listener", &listener.name);
     let mut found = ReadListener::default();
@@ -74,7 +75,7 @@ pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Pr
         for config in chain.filters.iter().filter_map(typed) {
             match config.type_url == MANAGER {
                 true => take(config, is_closed || closes, &mut reading),
-                // What an HTTP chain has besides was judged before.
+                // The other parts of an HTTP chain were checked before.
                 false => reading.ignore_if(!is_http_chain(chain), &config.type_url),
             }
         }

@@ -12,7 +12,7 @@ use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 
 use super::{Reading, header};
 
-/// The longest expression that is read: templates are no longer.
+/// Maximum length of an expression, since templates are not longer.
 const LONGEST_EXPRESSION: usize = 2048;
 
 /// Reads the criteria of a route except hosts. Rejected ones are left out, so that the rest matches at

@@ -103,7 +103,7 @@ impl<'e> VirtualHosts<'e> {
         }
     }
 
-    /// Answers 503 to requests for a domain that is refused, so that they get to no other virtual host.
+    /// Answers 503 to requests for a rejected domain, so that they get to no other virtual host.
     fn insert_guard(&mut self, host: &VirtualHost, rank: hosts::Specificity, header: RouteHeader) {
         let mut id = format!("{}/domains", self.prefix(host, None));
         while self.found.routes.contains_key(&RouteId::from(&*id)) {
@@ -119,7 +119,8 @@ impl<'e> VirtualHosts<'e> {
         self.insert(id, &None, rank.order(hosts::LAST), nowhere);
     }
 
-    /// The routes of a virtual host, or those that it had if a condition of theirs is all that cannot be honoured.
+    /// Returns the routes of a virtual host, or its earlier ones if only conditions of routes are
+    /// unsupported.
     fn last_good(&mut self, host: &VirtualHost, reading: &mut Reading) -> HostRoutes {
         let (refusals, conditions) = (reading.refusals(), self.conditions);
         let read: HostRoutes = self.routes(host, reading).into();
@@ -135,7 +136,7 @@ impl<'e> VirtualHosts<'e> {
         chosen
     }
 
-    /// The routes of a virtual host with their names, none twice. Those that are refused answer 503.
+    /// Returns the routes of a virtual host with their unique names. Rejected ones answer 503.
     fn routes(&mut self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
         if host.routes.len() > hosts::MOST_ROUTES {
             reading.refuse("routes", "there are too many routes in one virtual host");

@@ -1,4 +1,4 @@
-//! `discover`: what the configured providers say, once.
+//! `discover`: the results of the configured providers, polled once.
 
 use std::fmt;
 
@@ -137,7 +137,7 @@ fn leads_to(route: &RouteConfig) -> String {
     cluster.map_or("nowhere", |id| id.as_str()).to_owned()
 }
 
-/// Lines for a person. A name of a registry neither begins a line nor moves the cursor.
+/// Lines for a person. Names from a registry neither begin a line nor move the cursor.
 #[derive(Default)]
 struct Lines(String);
 

@@ -6,7 +6,7 @@ use proxy_model::{Problem, Problems, pointer_to, same_id};
 use crate::check::SECTION;
 use crate::sources;
 
-/// Sections that are read here or by the providers.
+/// The sections that this program or the providers read.
 const OURS: [&str; 9] = [
     SECTION,
     "Listeners",
@@ -19,7 +19,7 @@ const OURS: [&str; 9] = [
     sources::XDS,
 ];
 
-/// Sections of ASP.NET applications that mean something for a proxy, and what to do about them.
+/// The sections of ASP.NET applications that matter for a proxy, and the remedy.
 const FOREIGN: [(&str, &str); 3] = [
     ("Kestrel", "say where to listen in `Listeners`"),
     ("Urls", "say where to listen in `Listeners`"),
@@ -29,10 +29,10 @@ const FOREIGN: [(&str, &str); 3] = [
     ),
 ];
 
-/// Reports sections that nobody reads.
+/// Reports sections that nothing reads.
 ///
-/// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is no mistake,
-/// unless it is nearly one of ours.
+/// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is
+/// no mistake, unless it is nearly one of ours.
 pub(super) fn judge(document: &Node, problems: &mut Problems) {
     let Node::Object(root) = document else {
         return;
@@ -82,7 +82,7 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
     }
 }
 
-/// Reports variables of the environment by which a .NET program would be configured.
+/// Reports environment variables that would configure a .NET program.
 pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &mut Problems) {
     /// The maximum number of environment variables named in a message.
     const FEW: usize = 3;
@@ -124,7 +124,7 @@ pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &
 fn is_longer(written: &str, meant: &str) -> bool {
     let (written, lower) = (written.to_lowercase(), meant.to_lowercase());
     match meant {
-        // Long enough to be nobody else's.
+        // Long enough to clash with no other name.
         SECTION => written.len() > lower.len() && written.starts_with(&lower[..lower.len() - 1]),
         _ => written
             .strip_prefix(&lower)

@@ -421,7 +421,7 @@ async fn discover_prints_what_the_providers_say_in_the_shape_of_the_configuratio
     );
     assert!(provider["diagnostics"].is_array() && provider["health_reports"].is_array());
 
-    // What is printed is configuration again.
+    // The output is valid configuration.
     let again = ConfigFile::new(&json!({ "ReverseProxy": provider["ReverseProxy"] }).to_string());
     output(&["check", "--config", &again.argument()])
         .await

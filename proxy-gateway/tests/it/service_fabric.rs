@@ -45,7 +45,7 @@ const CLUSTER: &str = r#"
     services.Sticky = { type = "StickyType" }
 "#;
 
-/// A cluster whose services have small HTTP servers in them.
+/// Starts a cluster whose services are small HTTP servers.
 async fn cluster() -> Emulator {
     cluster_at("127.0.0.1:0").await
 }
@@ -203,7 +203,7 @@ async fn run_serves_what_is_discovered_and_tells_the_cluster() {
     })
     .await;
 
-    // A cluster that is gone changes nothing.
+    // A failing cluster changes nothing.
     let down = Fault::new("*", FaultAction::fail(503, "FABRIC_E_SERVICE_OFFLINE"));
     emulator
         .faults()
@@ -344,11 +344,11 @@ async fn a_gateway_that_nobody_is_behind_is_named() {
     assert!(found.stdout.contains("127.0.0.1:1"), "{}", found.stdout);
 }
 
-/// The routes of a file are known from the start, and of everything else nobody knows yet whether it is served.
+/// The routes of a file are known from the start. All other routes are unknown until the cluster responds.
 #[tokio::test(flavor = "multi_thread")]
 async fn before_the_cluster_answers_known_routes_are_served_and_all_else_is_503() {
     let known = Origin::named("known");
-    // Nobody listens there any more.
+    // No server listens there any more.
     let place = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
     let place = place.expect("a port is free");
     let file = ConfigFile::new(&format!(

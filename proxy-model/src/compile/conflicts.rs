@@ -69,7 +69,7 @@ pub(super) fn warn(routes: &[Route], problems: &mut Problems) {
     }
 }
 
-/// The route's patterns for hosts as they are compared, each once and in order.
+/// The route's host patterns in comparable form, each once and in order.
 fn hosts(route: &Route) -> BTreeSet<Option<String>> {
     let patterns = route.matcher().hosts();
     if patterns.is_empty() {

@@ -46,7 +46,7 @@ impl Pass {
     }
 }
 
-/// Compiles all that can be compiled. `refused` are clusters that had been left out of `config` before.
+/// Compiles all valid parts. `refused` are clusters that had been left out of `config` before.
 pub(crate) fn compile(
     config: &Arc<ProxyConfig>,
     refused: &HashSet<ClusterId>,
@@ -147,7 +147,7 @@ impl<'a> Scope<'a> {
         self.problems.push(problem.with_suggestion(suggestion));
     }
 
-    /// Reports that what is at `below` does not do what it seems to say.
+    /// Reports that the setting at `below` has another effect than it suggests.
     fn warning(&mut self, below: &str, code: &'static str, message: impl Into<String>) {
         let problem = Problem::warning(self.place(below), code, message);
         self.problems.push(problem);
@@ -171,7 +171,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// `text`, unless it is unset or empty, which YARP takes for the same.
+/// Returns `text`, unless it is unset or empty, which YARP treats alike.
 fn filled(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }

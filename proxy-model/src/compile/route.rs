@@ -85,7 +85,8 @@ const LAYER: Kind = Kind {
     unknown: "unknown_layer",
 };
 
-/// The extensions of the program that a route lists, each in its own spelling. Empty names are unset ones.
+/// Returns the program's extensions that a route lists, in their registered spelling. Empty names count as
+/// unset.
 fn extensions(
     written: Option<&[String]>,
     kind: Kind,
@@ -238,7 +239,7 @@ impl<'a> Targets<'a> {
             scope.error_with(key, "conflicting_clusters", message, "keep one of them");
             is_one = false;
         }
-        // What is wrong with each is told even if one is too many.
+        // The problems of each are reported even if one is too many.
         let single = single.map(|id| match self.find(id, "ClusterId", scope) {
             Some(index) => RouteTarget::Cluster(index),
             None => RouteTarget::Missing(id.clone()),

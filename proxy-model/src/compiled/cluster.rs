@@ -25,7 +25,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Its id, unique in the snapshot.
+    /// The cluster's id, unique in the snapshot.
     pub fn id(&self) -> &ClusterId {
         self.source.id()
     }
@@ -79,11 +79,11 @@ pub enum BalancingPolicy {
     /// Two are drawn at random; the one with fewer requests in flight, relative to its weight, is picked.
     #[default]
     PowerOfTwoChoices,
-    /// Each in turn, as often as its weight says.
+    /// Each in turn, in proportion to its weight.
     RoundRobin,
     /// The one with the fewest requests in flight, relative to its weight.
     LeastRequests,
-    /// One at random, as often as its weight says.
+    /// One at random, in proportion to its weight.
     Random,
     /// The first by id.
     FirstAlphabetical,
@@ -152,14 +152,14 @@ impl ActiveCheck {
         &self.policy
     }
 
-    /// Percent-encoded path to append to the base path of a destination's health address, for destinations that have none
-    /// of their own; may be empty.
+    /// Percent-encoded path to append to the base path of a destination's health address, unless the
+    /// destination has its own. May be empty.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Percent-encoded path to append to the base path of this destination's health address: its own, else the cluster's;
-    /// may be empty.
+    /// Percent-encoded path to append to the base path of this destination's health address: its own, else
+    /// the cluster's; may be empty.
     pub fn path_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
         destination.health_path().unwrap_or(&self.path)
     }
@@ -216,7 +216,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The HTTP version asked for.
+    /// The requested HTTP version.
     pub fn version(&self) -> HttpVersion {
         self.version
     }

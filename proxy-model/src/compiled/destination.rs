@@ -26,7 +26,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Its id, unique in the cluster.
+    /// The destination's id, unique in the cluster.
     pub fn id(&self) -> &DestinationId {
         self.source.id()
     }
@@ -46,8 +46,8 @@ impl Destination {
         self.health.as_ref().unwrap_or(&self.address)
     }
 
-    /// Percent-encoded path of its probes, if it has one of its own: [`ActiveCheck::path_at`](super::ActiveCheck::path_at)
-    /// is the one to use.
+    /// Percent-encoded path of its probes, if it has one of its own:
+    /// [`ActiveCheck::path_at`](super::ActiveCheck::path_at) is the one to use.
     pub fn health_path(&self) -> Option<&str> {
         self.health_path.as_deref()
     }
@@ -129,12 +129,12 @@ impl DestinationAddress {
         &self.server_name
     }
 
-    /// The port, the scheme's default if none was written.
+    /// The port. If the address has none, this is the default of its scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Host and port as the `Host` header has them: brackets around IPv6, default port left out.
+    /// Host and port in the form of the `Host` header: brackets around IPv6, default port left out.
     pub fn authority(&self) -> &HeaderValue {
         &self.authority
     }

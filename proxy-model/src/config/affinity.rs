@@ -32,13 +32,13 @@ pub struct SessionAffinityConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct AffinityCookieConfig {
-    /// Unset is `/`.
+    /// The `Path` of the cookie. Default: `/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Unset: the host of the request.
+    /// The `Domain` of the cookie. Default: the host of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Unset is true.
+    /// True to set `HttpOnly`. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_only: Option<bool>,
     /// `None` (the default), `Always` or `SameAsRequest`.

@@ -13,7 +13,7 @@ pub struct ForwarderRequestConfig {
     /// Default: 100 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity_timeout: Option<TimeSpan>,
-    /// The HTTP version to speak. Unset is 2.
+    /// The HTTP version of requests. Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",

@@ -28,7 +28,7 @@ pub struct ActiveHealthCheckConfig {
     /// True to enable active health checks. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// From the end of one round to the start of the next. Unset is 15 s.
+    /// The time from the end of one round of probes to the start of the next. Default: 15 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<TimeSpan>,
     /// The time limit of one probe. Default: 10 s.

@@ -46,7 +46,8 @@ pub enum PartitionHash {
     /// No conversion: the key is a signed 64-bit decimal number.
     #[default]
     None,
-    /// Its bytes are hashed with the 64-bit FNV-1a, into the numbers from the lowest of all ranges to the highest.
+    /// A hash: the key's bytes are hashed with the 64-bit FNV-1a, into the numbers from the lowest of all
+    /// ranges to the highest.
     Fnv1a64,
 }
 

@@ -11,7 +11,8 @@ use crate::suggest::shortened;
 
 /// One key whose value differs.
 ///
-/// Shown as `Match/Path /a → /b`. Values that [may be secrets](Self::may_be_secret) are not shown, nor is the user of a URL.
+/// Shown as `Match/Path /a → /b`. Values that [may be secrets](Self::may_be_secret) are not shown, nor is
+/// the user of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FieldChange {
@@ -77,10 +78,10 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Text for a person, without the user and password if it is a URL.
+/// Returns a text for people, without the user and password if it is a URL.
 ///
-/// Not everybody agrees on where in a malformed URL the user ends, so everything up to the last `@` is left out, also
-/// where the scheme is missing. Only a path may have an `@`.
+/// Programs disagree on the end of the user in a malformed URL, so everything up to the last `@` is left
+/// out, even if the scheme is missing. Only a path may contain an `@`.
 pub(super) fn address(text: &str) -> String {
     let Some((before, host)) = text.rsplit_once('@').filter(|_| !text.starts_with('/')) else {
         return shortened(text);
@@ -123,8 +124,8 @@ fn compare(
     if old == new {
         return;
     }
-    // What is added or removed as a whole is looked into as well, so that what may be secret in it is found; only then is
-    // there nothing to name but the whole.
+    // What is added or removed as a whole is looked into as well, so that what may be secret in it is
+    // found; only then is there nothing to name but the whole.
     let empty = Map::new();
     let objects = match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => Some((old, new)),

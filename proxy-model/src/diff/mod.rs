@@ -32,12 +32,12 @@ pub enum Change {
         /// The new route.
         config: Box<RouteConfig>,
     },
-    /// A route is gone.
+    /// A route was removed.
     RouteRemoved {
         /// The route.
         id: RouteId,
     },
-    /// A route says something else.
+    /// The configuration of a route changed.
     RouteChanged {
         /// The route.
         id: RouteId,
@@ -53,12 +53,12 @@ pub enum Change {
         /// The new cluster, with its destinations.
         config: Box<ClusterConfig>,
     },
-    /// A cluster is gone.
+    /// A cluster was removed.
     ClusterRemoved {
         /// The cluster.
         id: ClusterId,
     },
-    /// A cluster says something else. Its destinations are no part of this.
+    /// The configuration of a cluster changed, except its destinations.
     ClusterChanged {
         /// The cluster.
         id: ClusterId,
@@ -76,14 +76,14 @@ pub enum Change {
         /// The new destination.
         config: Box<DestinationConfig>,
     },
-    /// A destination is gone from a cluster that is not.
+    /// A destination was removed from a cluster that stays.
     DestinationRemoved {
         /// The cluster.
         cluster: ClusterId,
         /// The destination.
         id: DestinationId,
     },
-    /// A destination says something else.
+    /// The configuration of a destination changed.
     DestinationChanged {
         /// The cluster.
         cluster: ClusterId,
@@ -96,19 +96,19 @@ pub enum Change {
     },
     /// The routes are in another order than removing some and adding others at the end explains.
     RoutesReordered {
-        /// All of them.
+        /// All routes, in their new order.
         order: Vec<RouteId>,
     },
     /// The clusters are in another order.
     ClustersReordered {
-        /// All of them.
+        /// All clusters, in their new order.
         order: Vec<ClusterId>,
     },
     /// A cluster's destinations are in another order.
     DestinationsReordered {
         /// The cluster.
         cluster: ClusterId,
-        /// All of them.
+        /// All destinations, in their new order.
         order: Vec<DestinationId>,
     },
 }
@@ -258,7 +258,8 @@ fn gone<'a, I: Hash + Eq, T>(
     old.keys().filter(|id| !new.contains_key(*id))
 }
 
-/// The order of `new`, if it is not that of `old` without what is gone and with what is new at the end.
+/// Returns the order of `new`, if it differs from that of `old` without removed entries and with added ones
+/// at the end.
 fn reordered<I: Hash + Eq + Clone, T>(
     old: &IndexMap<I, T>,
     new: &IndexMap<I, T>,

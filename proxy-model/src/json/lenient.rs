@@ -16,9 +16,10 @@ pub(super) struct Blanked<'t> {
 /// again: position of the number, counted from 0, and its byte range.
 pub(super) type ChangedNumbers = VecDeque<(usize, Range<usize>)>;
 
-/// `text` with every comment and every trailing comma replaced by as many spaces, so that positions stay right.
+/// Returns `text` with every comment and every trailing comma replaced by as many spaces, so that positions
+/// stay right.
 ///
-/// What is not JSON even so (an unclosed comment, two commas) stays as it is, for the parser to complain about.
+/// Other parts that are not JSON (an unclosed comment, two commas) stay, so that the parser reports them.
 pub(super) fn blanked(text: &str) -> Blanked<'_> {
     let bytes = text.as_bytes();
     let mut out: Option<Vec<u8>> = None;
@@ -96,7 +97,7 @@ pub(super) fn blanked(text: &str) -> Blanked<'_> {
 enum Comment {
     /// There is none.
     None,
-    /// One of so many bytes, without the line break that ends it.
+    /// A comment of this many bytes, without the line break that ends it.
     Closed(usize),
     /// One that does not end.
     Open,

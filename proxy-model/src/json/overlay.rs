@@ -8,9 +8,9 @@ impl Node {
     /// Returns this document with `above` on top of it, as `appsettings.Production.json` lies on
     /// `appsettings.json`.
     ///
-    /// Objects are merged key by key, ignoring case; a key keeps its place and the spelling that it has here. Everything
-    /// else is replaced, `null` included. Lists are replaced too: .NET replaces their elements by position, which
-    /// leaves a longer list's tail unexpectedly.
+    /// Objects are merged key by key, ignoring case; a key keeps its place and the spelling that it has
+    /// here. Everything else is replaced, `null` included. Lists are replaced too: .NET replaces their
+    /// elements by position, which leaves a longer list's tail unexpectedly.
     ///
     /// ```
     /// use proxy_model::json::parse_document;

@@ -53,11 +53,11 @@ impl Default for RouteMatcherParts {
 /// The first thing about a request that a route does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Its host.
+    /// The request's host.
     Host,
-    /// Its path.
+    /// The request's path.
     Path,
-    /// Its method.
+    /// The request's method.
     Method,
     /// A header, by its name in lower case.
     Header(String),
@@ -141,9 +141,10 @@ impl RouteMatcher {
         }
     }
 
-    /// Looks at everything that a request must have, one after the other.
+    /// Checks all criteria of a request, one after the other.
     ///
-    /// This is the plain form of what [`RouteTable::find`](super::RouteTable::find) does for many routes at once.
+    /// This is the plain form of [`RouteTable::find`](super::RouteTable::find), which checks many routes at
+    /// once.
     ///
     /// # Errors
     /// The first mismatch, in the order of [`Mismatch`]'s variants.
@@ -174,7 +175,7 @@ impl RouteMatcher {
         self.0.path.accepts(path)
     }
 
-    /// Looks at headers and query.
+    /// Checks headers and query.
     pub(super) fn check_rest<H: RequestHead + ?Sized>(&self, head: &H) -> Result<(), Mismatch> {
         if let Some(header) = self.0.headers.iter().find(|header| !header.matches(head)) {
             return Err(Mismatch::Header(header.name().into()));
@@ -199,8 +200,8 @@ impl RouteMatcher {
         self.signature() == other.signature()
     }
 
-    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria): with it, a map
-    /// finds all that are equal.
+    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria):
+    /// with it, a map finds all that are equal.
     pub fn signature(&self) -> String {
         let hosts = sorted(self.0.hosts.iter().map(HostPattern::signature));
         format!("{}\n{hosts:?}", self.signature_but_hosts())

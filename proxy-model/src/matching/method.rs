@@ -206,7 +206,7 @@ pub(super) fn standard_bit(method: &str) -> u8 {
         .map_or(0, |position| 1 << position)
 }
 
-/// The standard method that was probably meant.
+/// Returns the standard method that was probably intended.
 fn near(method: &str) -> Option<&'static str> {
     suggest::nearest(method, STANDARD)
 }
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn registered_methods_are_no_slips() {
-        // The registry of RFC 9110 section 16.1.1, but for `PRI` and `*`, and what caches use.
+        // The registry of RFC 9110 section 16.1.1, except `PRI` and `*`, and the methods of caches.
         let registered = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL LINK LOCK MERGE \
              MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH \
              PUT QUERY REBIND REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF \

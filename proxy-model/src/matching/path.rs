@@ -10,8 +10,8 @@ const CAPACITY: usize = MAX_SEGMENTS + 1;
 
 /// The part of a path that is matched: without its first `/`, still encoded.
 ///
-/// A path that does not begin with `/`, such as the `*` of `OPTIONS *`, is taken for an empty one, as ASP.NET Core does. So is
-/// one of 4 GiB, which no server lets pass.
+/// A path that does not begin with `/`, such as the `*` of `OPTIONS *`, is taken for an empty one, as
+/// ASP.NET Core does. So is one of 4 GiB, which no server lets pass.
 pub(super) fn relevant(path: &str) -> &str {
     path.strip_prefix('/')
         .filter(|rest| u32::try_from(rest.len()).is_ok())
@@ -91,7 +91,7 @@ impl<'a> DecodedPath<'a> {
         &self.text[self.start(index)..]
     }
 
-    /// The same as [`rest`](Self::rest), as it was sent.
+    /// Returns the same as [`rest`](Self::rest), as it was sent.
     ///
     /// Decoding neither adds nor removes a `/`, so segments have the same positions in both forms.
     pub(super) fn encoded_rest(&self, index: usize) -> &'a str {

@@ -37,7 +37,7 @@ pub(super) enum Part {
     Query,
 }
 
-/// Decodes `text`. Escapes that are incomplete, or that are not UTF-8 together, stay as they are.
+/// Decodes `text`. Escapes that are incomplete, or that are not UTF-8 together, stay unchanged.
 pub(super) fn decode(text: &str, part: Part) -> Cow<'_, str> {
     if !text.as_bytes().contains(&b'%') && (part != Part::Query || !text.as_bytes().contains(&b'+'))
     {
@@ -114,7 +114,7 @@ fn set(keep_slashes: bool) -> &'static AsciiSet {
 
 /// The units of encoded text.
 enum Unit<'a> {
-    /// Text that stands for itself.
+    /// Literal text.
     Plain(&'a str),
     /// One character, and how many bytes its escapes take.
     Escaped(char, usize),
@@ -179,7 +179,7 @@ fn escaped_char(bytes: &[u8], part: Part) -> Option<(char, usize)> {
     Some((c, 3 * length))
 }
 
-/// The byte that `%` and two hexadecimal digits at the start of `bytes` stand for.
+/// Returns the byte encoded by `%` and two hexadecimal digits at the start of `bytes`.
 fn escaped_byte(bytes: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = bytes else {
         return None;

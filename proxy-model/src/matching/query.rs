@@ -10,9 +10,9 @@ use crate::head::RequestHead;
 
 /// A condition on one query parameter, with the semantics of YARP.
 ///
-/// Names and values are compared after decoding; `+` is a space. If the parameter occurs several times, one value that
-/// satisfies the condition is enough, or for `NotContains` one that does not is too much. A parameter that is there without
-/// a value counts as missing.
+/// Names and values are compared after decoding; `+` is a space. If the parameter occurs several times, one
+/// value that satisfies the condition is enough, or for `NotContains` one that does not is too much. A
+/// parameter that is there without a value counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueryMatcher {
     name: ParameterName,
@@ -54,7 +54,7 @@ impl QueryMatcher {
         self.name.as_str()
     }
 
-    /// Text that is the same for conditions that ask the same.
+    /// Text that is equal for equal conditions.
     pub(super) fn signature(&self) -> String {
         format!("{:?} {:?} {:?}", self.name.pattern, self.mode, self.values)
     }

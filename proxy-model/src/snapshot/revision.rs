@@ -55,10 +55,11 @@ impl Revision {
     }
 }
 
-/// Ids of routes among which the order decides, in their order, where there are several.
+/// Returns the ids of routes among which the order decides, in their order, in groups of several.
 ///
-/// That is so for routes that a request can find equal in every part of [`Precedence`](crate::matching::Precedence), which
-/// is seen in what is written: routes that have errors are looked at, too.
+/// These are routes that a request can find equal in every part of
+/// [`Precedence`](crate::matching::Precedence). They are compared in their written form, so that routes
+/// with errors count too.
 fn ties(config: &ProxyConfig) -> Vec<Vec<&str>> {
     let mut by_rank: HashMap<Rank, Vec<&str>> = HashMap::new();
     for (id, route) in &config.routes {
@@ -76,7 +77,7 @@ fn ties(config: &ProxyConfig) -> Vec<Vec<&str>> {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Rank {
     order: i32,
-    /// `None` for what is no template.
+    /// The path template. `None` if it is not a valid template.
     path: Option<String>,
     has_methods: bool,
     host: Host,

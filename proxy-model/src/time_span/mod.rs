@@ -15,11 +15,11 @@ pub use self::parse::ParseTimeSpanError;
 /// Nanoseconds in a tick, the unit in which .NET counts.
 const TICK: u32 = 100;
 
-/// A length of time, as configurations write it.
+/// A duration, as configurations write it.
 ///
-/// Read from .NET's constant format `[d.]hh:mm[:ss[.fffffff]]` and from numbers with units: `250ms`, `15s`, `1m30s`,
-/// `2h`, `1d`. A number without a unit is refused, since .NET reads it as days and most people mean seconds; so is a
-/// negative length. Written in .NET's format, so that YARP reads what we write.
+/// Read from .NET's constant format `[d.]hh:mm[:ss[.fffffff]]` and from numbers with units: `250ms`, `15s`,
+/// `1m30s`, `2h`, `1d`. A number without a unit is rejected, since .NET reads it as days and most people
+/// mean seconds. A negative duration is rejected too. Written in .NET's format, so that YARP can read it.
 ///
 /// Like .NET's type it counts in steps of 100 ns up to about 29,000 years.
 ///

@@ -47,7 +47,7 @@ impl ParseTimeSpanError {
     }
 }
 
-/// The longest text looked at. The longest useful one has some 30 characters.
+/// Maximum length of a text. The longest useful one has about 30 characters.
 const MAX_LENGTH: usize = 128;
 
 pub(super) fn parse(text: &str) -> Result<TimeSpan, ParseTimeSpanError> {
@@ -164,7 +164,7 @@ fn with_units(text: &str) -> Result<TimeSpan, Fault> {
     bounded(total)
 }
 
-/// `number`, which may have a fraction, of a unit of so many nanoseconds.
+/// Returns `number`, which may have a fraction, times a unit of this many nanoseconds.
 fn amount(number: &str, unit: u64) -> Result<Duration, Fault> {
     let (whole, fraction) = match number.split_once('.') {
         Some((whole, fraction)) => (whole, nanoseconds(fraction, 9)?),

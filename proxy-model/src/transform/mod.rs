@@ -36,7 +36,7 @@ pub use self::target::{RequestTarget, TargetTransform, path_and_query};
 /// The choice between replacing existing values and adding to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetOrAppend {
-    /// All values of that name are replaced by the one.
+    /// The value replaces all values of that name.
     Set,
     /// The value is added after those that are there.
     Append,
@@ -45,7 +45,7 @@ pub enum SetOrAppend {
 /// The incoming headers that are sent on. Hop-by-hop headers are left out of `All`, not of `Only`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HeaderCopy {
-    /// All.
+    /// All headers.
     #[default]
     All,
     /// No headers.
@@ -65,7 +65,7 @@ impl HeaderCopy {
     }
 }
 
-/// All changes that a route makes.
+/// All changes of a route.
 #[derive(Clone, Debug)]
 pub struct Transforms {
     target: Box<[TargetTransform]>,
@@ -123,7 +123,7 @@ impl Transforms {
         &self.response_copy
     }
 
-    /// Changes to response headers, in order. They are made even when no destination answered.
+    /// Changes to response headers, in order. They are made even if no destination responded.
     pub fn response(&self) -> &[ResponseTransform] {
         &self.response
     }

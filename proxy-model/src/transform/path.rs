@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A path that a configuration writes, in the form in which it is sent.
+/// A path from a configuration, in the form in which it is sent.
 ///
-/// It begins with `/` or is empty. Characters that a path may not hold are percent-encoded; what is percent-encoded
-/// already stays as it is, so both `/a b` and `/a%20b` may be written.
+/// It begins with `/` or is empty. Characters that a path cannot contain are percent-encoded; existing
+/// escapes stay unchanged, so both `/a b` and `/a%20b` may be written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PathText(Box<str>);
 
@@ -20,7 +20,7 @@ impl PathText {
         Self(encoded.into())
     }
 
-    /// The path as it is sent.
+    /// The path in the form in which it is sent.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -97,7 +97,7 @@ pub(super) fn push_visible(out: &mut String, query: &str) {
     }
 }
 
-/// Appends the triplet that stands for `byte`.
+/// Appends the percent-encoded form of `byte`.
 pub(super) fn push_triplet(out: &mut String, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.push('%');
@@ -136,7 +136,7 @@ fn is_triplet(bytes: &[u8], at: usize) -> bool {
         && bytes.get(at + 2).is_some_and(u8::is_ascii_hexdigit)
 }
 
-/// The characters that a percent-encoded path stands for; `%2F` is left encoded, and so is what is not UTF-8.
+/// The decoded characters of a percent-encoded path. `%2F` and bytes that are not UTF-8 stay encoded.
 struct DecodedChars<'p> {
     path: &'p str,
     at: usize,
@@ -152,7 +152,7 @@ impl<'p> DecodedChars<'p> {
         self.path.get(self.at..).unwrap_or_default()
     }
 
-    /// The byte that the triplet at `at` stands for, unless that is a slash.
+    /// Returns the byte encoded by the triplet at `at`, unless it is a slash.
     fn triplet(&self, at: usize) -> Option<u8> {
         let bytes = self.path.as_bytes();
         if bytes.get(at) != Some(&b'%') {

@@ -10,7 +10,7 @@ use super::path::push_triplet;
 pub enum QueryChange {
     /// Gives it a value.
     Value {
-        /// Its name.
+        /// The parameter's name.
         name: Box<str>,
         /// The value.
         value: QueryValue,

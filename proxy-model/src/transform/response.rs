@@ -28,11 +28,11 @@ impl ResponseCondition {
 /// The change of one header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderChange {
-    /// All values are replaced by this one.
+    /// Replaces all values by this one.
     Set(HeaderName, HeaderValue),
-    /// The value is added after those that are there.
+    /// Adds the value after the existing ones.
     Append(HeaderName, HeaderValue),
-    /// All values are removed.
+    /// Removes all values.
     Remove(HeaderName),
 }
 

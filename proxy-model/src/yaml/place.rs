@@ -13,9 +13,9 @@ struct Open {
     is_key_on_way: bool,
 }
 
-/// Finds the line, counted from 1, of what `path` leads to in a document of a text: keys, and indexes of lists. Documents are
-/// counted as [`documents`](super::documents) counts them. Where the path goes on beyond what is written, the line of the last part
-/// that is. The text may be JSON.
+/// Returns the line, counted from 1, of the value at `path` in a document of a text: keys, and indexes of
+/// lists. Documents are counted like in [`documents`](super::documents). If the path leads beyond the
+/// document, the line is that of its last existing part. The text may be JSON.
 #[must_use]
 pub fn line_of(text: &str, document: usize, path: &[&str]) -> Option<usize> {
     let mut search = Search {

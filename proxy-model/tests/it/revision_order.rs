@@ -1,4 +1,4 @@
-//! A revision tells two orders of the same routes apart if they route a request differently.
+//! Tests that a revision distinguishes two orders of the same routes if they route a request differently.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -22,8 +22,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`, `FABRIC_E_APPLICATION_ALREADY_EXISTS`; `E_INVALIDARG` for a parameter that
-    /// the type does not declare.
+    /// `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`, `FABRIC_E_APPLICATION_ALREADY_EXISTS`; `E_INVALIDARG` for a
+    /// parameter that the type does not declare.
     pub fn create_application(&mut self, creation: ApplicationCreation) -> Result<(), FabricError> {
         let declared = self.application_type(&creation.type_name, &creation.type_version)?;
         check_parameters(declared, &creation.parameters)?;
@@ -70,7 +70,7 @@ impl Cluster {
         self.applications.insert(name.clone(), application);
         for service in services {
             if let Err(error) = self.create_service(service) {
-                // It has just been created, so it is there.
+                // The application was just created, so it exists.
                 let _ = self.delete_application(&name);
                 return Err(error);
             }
@@ -106,7 +106,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// The parameters of an application: its own over the defaults of its type. Names are those of the type.
+    /// Returns the parameters of an application: its own over the defaults of its type, with the names of the
+    /// type.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl Cluster {
     }
 }
 
-/// Parameters with those of an application over the defaults of its type. Names are those of the type.
+/// Returns the parameters of an application over the defaults of its type, with the names of the type.
 fn overridden(
     defaults: &IndexMap<String, String>,
     own: &IndexMap<String, String>,

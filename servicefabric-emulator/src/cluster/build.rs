@@ -1,4 +1,4 @@
-//! A cluster from its description.
+//! The construction of a cluster from its description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,12 +29,12 @@ impl Cluster {
         Self::build(topology, false, None)
     }
 
-    /// The same, with [workloads](Self::attach_workloads) from the first moment on: no replica is ready before its address
-    /// was [published](Self::publish_address).
+    /// Creates a cluster with [workloads](Self::attach_workloads) from the start: no replica is ready before
+    /// its address was [published](Self::publish_address).
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn with_workloads(topology: &Topology) -> Result<Self, TopologyError> {
         Self::build(topology, true, None)
     }
@@ -142,7 +142,7 @@ impl Cluster {
         self.say_node_status(&name);
     }
 
-    /// Creates everything that is planned. An error comes with the place that it is about.
+    /// Creates all planned entities. An error comes with its place in the topology.
     fn populate(&mut self, plan: Plan) -> Result<(), (String, FabricError)> {
         for script in plan.scripts {
             self.scripts.push(Script {

@@ -1,25 +1,25 @@
-//! Placement constraints: which nodes a service may be on.
+//! Placement constraints: the nodes on which a service may be.
 
 use super::entity::Node;
 use super::error::FabricError;
 
-/// The longest expression that is read, in bytes.
+/// The maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
 
-/// The most alternatives that an expression has when its parentheses are resolved.
+/// The maximum number of alternatives after an expression's parentheses are resolved.
 const MAX_ALTERNATIVES: usize = 256;
 
-/// The deepest nesting of parentheses.
+/// The maximum nesting of parentheses.
 const MAX_DEPTH: usize = 16;
 
 /// An expression such as `NodeType == Front && Disk != Slow || NodeName == _Node_0`.
 ///
-/// Comparisons are `==` and `!=`, of a property of the node with a text; `&&` binds before `||`, and parentheses before
-/// both. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of every node; a node without a
-/// property differs from every text.
+/// Comparisons are `==` and `!=`, between a property of the node and a text. `&&` binds tighter than `||`,
+/// and parentheses come first. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of
+/// every node. A missing property differs from every text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraint {
-    /// One of these has to hold; any node fits when there is none.
+    /// The alternatives, one of which must hold. Empty: any node.
     alternatives: Vec<Vec<Comparison>>,
 }
 
@@ -58,7 +58,7 @@ impl Constraint {
     }
 }
 
-/// The alternatives of an expression, each of which is a list of comparisons that all have to hold.
+/// Returns the alternatives of an expression: lists of comparisons that must all hold.
 fn alternatives(text: &str, depth: usize) -> Result<Vec<Vec<Comparison>>, FabricError> {
     let mut alternatives = Vec::new();
     for all in split(text, "||")? {
@@ -90,7 +90,7 @@ fn alternatives(text: &str, depth: usize) -> Result<Vec<Vec<Comparison>>, Fabric
     Ok(alternatives)
 }
 
-/// The parts between an operator, as far as that does not stand in parentheses.
+/// Splits a text at an operator outside parentheses.
 fn split<'a>(text: &'a str, operator: &str) -> Result<Vec<&'a str>, FabricError> {
     let (mut parts, mut begin, mut open) = (Vec::new(), 0, 0_usize);
     for (at, character) in text.char_indices() {

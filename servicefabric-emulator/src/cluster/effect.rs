@@ -10,9 +10,8 @@ use super::name::FabricName;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// A replica is to be opened: its listeners have to listen. With
-    /// [workloads](super::Cluster::attach_workloads) it is not ready before
-    /// [`publish_address`](super::Cluster::publish_address) was called for it.
+    /// A replica opens, and its listeners have to listen. With [workloads](super::Cluster::attach_workloads)
+    /// it is ready only after [`publish_address`](super::Cluster::publish_address).
     Open(OpenedReplica),
     /// A replica has closed, or its process or node has gone. Its workload has to end.
     Close {
@@ -25,12 +24,12 @@ pub enum Effect {
     Role {
         /// The replica.
         replica: ReplicaRef,
-        /// The role that it has now.
+        /// The new role.
         role: ReplicaRole,
     },
 }
 
-/// A replica that is to be opened.
+/// A replica to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenedReplica {
@@ -48,7 +47,7 @@ pub struct OpenedReplica {
     pub service_type: String,
     /// The application.
     pub application: FabricName,
-    /// The version of the code that runs.
+    /// The version of the running code.
     pub code_version: String,
     /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,

@@ -26,7 +26,7 @@ impl Partition {
         total > 0 && up < total / 2 + 1
     }
 
-    /// The replica that can be the primary next.
+    /// Returns the replica that can become the primary next.
     fn candidate(&self) -> Option<ReplicaRef> {
         let secondaries = self.replicas.values().filter(|replica| {
             replica.role == ReplicaRole::ActiveSecondary
@@ -66,7 +66,7 @@ impl Replica {
 }
 
 impl Cluster {
-    /// Chooses a new primary when there is none that works, or it is about to leave.
+    /// Elects a new primary if none works, or the present one is about to leave.
     pub(super) fn elect(&mut self, id: PartitionId) {
         let now = self.now;
         let wait = self.settings.reconfiguration_time;

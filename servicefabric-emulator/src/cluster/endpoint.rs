@@ -1,4 +1,5 @@
-//! Addresses of replicas: made up from ports of their node, published by a workload, or wrong on purpose.
+//! Addresses of replicas: generated from ports of their node, published by a workload, or overridden by a
+//! test.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +11,10 @@ use super::state::Cluster;
 use super::timer::Timer;
 use crate::hosting::Span;
 
-/// The longest address that is published, in bytes.
+/// The maximum length of an address, in bytes.
 const MAX_ADDRESS: usize = 64 * 1024;
 
-/// Ports that a node gives to endpoints without one.
+/// The pool of ports for endpoints without a fixed one.
 #[derive(Clone, Debug)]
 pub(super) struct PortPool {
     first: u16,
@@ -32,7 +33,7 @@ impl PortPool {
         }
     }
 
-    /// A port that is not taken, as long as there is one.
+    /// Returns a free port, as long as there is one.
     fn take(&mut self) -> u16 {
         if let Ok(port) = u16::try_from(self.next)
             && port <= self.last
@@ -40,7 +41,8 @@ impl PortPool {
             self.next += 1;
             return port;
         }
-        // A node of an emulated cluster may have more replicas than ports: then some share one. Nothing listens there.
+        // A node of an emulated cluster may have more replicas than ports: then some share one. No program
+        // listens on it.
         self.free.pop_first().unwrap_or(self.first)
     }
 
@@ -193,7 +195,7 @@ impl Cluster {
         Some(format!("{{\"Endpoints\":{{{}}}}}", endpoints.join(",")))
     }
 
-    /// Gives the ports of a replica back to its node.
+    /// Returns the ports of a replica to its node.
     pub(super) fn release_ports(&mut self, key: ReplicaRef) {
         let replica = self.partitions.get_mut(&key.partition);
         let Some(replica) = replica.and_then(|found| found.replicas.get_mut(&key.replica)) else {
@@ -206,7 +208,7 @@ impl Cluster {
         }
     }
 
-    /// The replica listens, and so it is ready.
+    /// Makes a replica ready that listens at this address.
     pub(super) fn become_ready(&mut self, key: ReplicaRef, address: String) {
         let now = self.now;
         let Some(partition) = self.partitions.get_mut(&key.partition) else {
@@ -245,7 +247,7 @@ impl Cluster {
         self.dirty.insert(key.partition);
     }
 
-    /// Shows another address of a replica that is ready.
+    /// Shows another address of a ready replica.
     fn show_address(&mut self, key: ReplicaRef, address: String) {
         if let Some(partition) = self.partitions.get_mut(&key.partition)
             && let Some(replica) = partition.replicas.get_mut(&key.replica)
@@ -284,7 +286,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Gives a replica another made-up address every `period`; zero ends that.
+    /// Changes the generated address of a replica every `period`. Zero ends that.
     ///
     /// # Errors
     ///
@@ -322,7 +324,7 @@ impl Cluster {
         if replica.status == ReplicaStatus::Ready && replica.hidden_address.is_none() {
             self.release_ports(key);
             let listeners = self.listeners_of(key);
-            // The ports that were just given back are taken last, so that the address is another one.
+            // The ports released just now are used last, so that the address changes.
             if let Some(address) = self.make_address(key, &listeners) {
                 self.show_address(key, address);
             }
@@ -331,7 +333,7 @@ impl Cluster {
     }
 }
 
-/// A JSON text.
+/// Returns a text as a JSON string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

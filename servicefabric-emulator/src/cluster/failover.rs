@@ -66,7 +66,7 @@ impl Cluster {
         self.refresh_status(id);
     }
 
-    /// One instance on every node that takes one, none elsewhere.
+    /// Places one instance on every node that takes one, and removes all others.
     fn reconcile_everywhere(&mut self, id: PartitionId) {
         let Some(partition) = self.partitions.get(&id) else {
             return;
@@ -237,7 +237,7 @@ impl Cluster {
             None if replica.is_resolvable() && delay != Span::ZERO => {
                 self.drain(key, delay, Intent::Leave);
             }
-            // It is drained already, maybe for an upgrade that it will not see any more.
+            // The instance is already draining, maybe for an upgrade that it will not live to see.
             Some(until) if until > self.now => {
                 if let Some(replica) = self.replica_mut(key) {
                     replica.intent = Intent::Leave;
@@ -248,9 +248,9 @@ impl Cluster {
         }
     }
 
-    /// Takes an instance out of the naming service; it is closed later.
+    /// Removes an instance from the naming service. It is closed later.
     pub(super) fn drain(&mut self, key: ReplicaRef, delay: Span, intent: Intent) {
-        // An infinite delay ends at the last moment there is, which never comes.
+        // An infinite delay ends at the last moment, which never comes.
         let until = self
             .now
             .after(delay)
@@ -275,7 +275,7 @@ impl Cluster {
         let over = replica
             .draining_until
             .is_some_and(|until| until <= self.now);
-        // One that is drained for an upgrade is closed by the upgrade.
+        // The upgrade closes an instance that is drained for it.
         if over && replica.intent != Intent::Upgrade {
             self.drop_replica(key);
         }
@@ -292,13 +292,13 @@ impl Cluster {
 
     pub(super) fn close_in_hosting(&mut self, key: ReplicaRef, node: &str) {
         if let Some(entry) = self.nodes.get_mut(node) {
-            // Hosting may have forgotten it already, with the node.
+            // Hosting may have forgotten the replica already, with the node.
             let _ = entry.host.close(&hosting_key(key));
             self.unheard = true;
         }
     }
 
-    /// Forgets a replica that is not on its node any more.
+    /// Forgets a replica that is no longer on its node.
     pub(super) fn forget_replica(&mut self, key: ReplicaRef) {
         self.end_workload(key, false);
         self.release_ports(key);
@@ -354,7 +354,7 @@ impl Cluster {
         partition.lookup += 1;
         self.dirty.insert(key.partition);
         if replica.intent == Intent::Upgrade {
-            // It comes back by itself, in the new version.
+            // The replica returns by itself, in the new version.
             replica.status = ReplicaStatus::InBuild;
             return;
         }
@@ -373,7 +373,7 @@ impl Cluster {
         let partition = self.partitions.get(&key.partition);
         let lost = partition.is_some_and(|found| found.status == PartitionStatus::InQuorumLoss);
         if lost {
-            // Its state may be the only one that is left.
+            // Its state may be the only copy.
             let wait = Span::from_secs(60);
             self.plan(wait, Timer::RestartWait(key, since));
         } else {
@@ -381,7 +381,7 @@ impl Cluster {
         }
     }
 
-    /// Lets replicas go that another one has replaced.
+    /// Removes leaving replicas that another one has replaced.
     fn let_leavers_go(&mut self, id: PartitionId, target: usize) {
         let Some(partition) = self.partitions.get(&id) else {
             return;
@@ -452,12 +452,12 @@ impl Cluster {
     }
 }
 
-/// The key that hosting has for a replica.
+/// Returns hosting's key of a replica.
 pub(super) fn hosting_key(key: ReplicaRef) -> hosting::ReplicaKey {
     hosting::ReplicaKey::new(&key.partition.to_string(), key.replica)
 }
 
-/// The replica that hosting means.
+/// Returns the replica of hosting's key.
 pub(super) fn replica_ref(key: &hosting::ReplicaKey) -> Option<ReplicaRef> {
     let partition = key.partition.parse().ok()?;
     Some(ReplicaRef {

@@ -96,13 +96,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes a health report of a user. When it is not immediate, it takes effect with the next batch. A report about
-    /// something that is not there is taken, and vanishes.
+    /// Takes a health report of a client. Unless it is immediate, it takes effect with the next batch. A
+    /// report about an unknown entity is accepted, and then dropped.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for an empty source or property and for a source `System.…`, `FABRIC_E_HEALTH_STALE_REPORT`,
-    /// `FABRIC_E_HEALTH_MAX_REPORTS_REACHED`, `FABRIC_E_VALUE_TOO_LARGE`.
+    /// `E_INVALIDARG` for an empty source or property and for a source `System.…`,
+    /// `FABRIC_E_HEALTH_STALE_REPORT`, `FABRIC_E_HEALTH_MAX_REPORTS_REACHED`, `FABRIC_E_VALUE_TOO_LARGE`.
     pub fn report_health(
         &mut self,
         entity: EntityKey,

@@ -74,7 +74,7 @@ impl Cluster {
         let known = known.filter(|key| self.replica(*key).is_some_and(|found| found.node == *node));
         match known {
             Some(key) => self.open(key),
-            // It was given up while its node was down.
+            // The replica was dropped while its node was down.
             None => {
                 if let Some(entry) = self.nodes.get_mut(node) {
                     let _ = entry.host.close(replica);
@@ -168,7 +168,7 @@ impl Cluster {
         self.retry_unplaced();
     }
 
-    /// Looks again at everything for which there was no node.
+    /// Retries all partitions without a node for a replica.
     pub(super) fn retry_unplaced(&mut self) {
         self.dirty.extend(self.unplaced.iter().copied());
         self.dirty.extend(self.everywhere.iter().copied());

@@ -16,7 +16,8 @@ const MAX_FILES: usize = 100_000;
 /// The maximum size of all manifests together, in bytes.
 const MAX_KEPT: usize = 64 << 20;
 
-/// Files by their paths, with `/` between segments. Of manifests the text is kept, of all else the size.
+/// The files by their paths, with `/` between segments. For manifests the text is kept, for all others the
+/// size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImageStore {
     files: BTreeMap<String, StoredFile>,
@@ -45,12 +46,12 @@ pub struct StoredContent {
 }
 
 impl Cluster {
-    /// Takes a file of `size` bytes into the image store. `content` is needed of manifests only.
+    /// Stores a file of `size` bytes in the image store. `content` is only required for manifests.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for a path that is none and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE` when it is
-    /// larger than 1 MiB, `E_FAIL` when the store is full.
+    /// `E_INVALIDARG` for an invalid path and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE` if
+    /// it exceeds 1 MiB, `E_FAIL` if the store is full.
     pub fn upload(&mut self, path: &str, size: u64, content: &[u8]) -> Result<(), FabricError> {
         let path = checked(path)?;
         let text = match is_manifest(&path) {
@@ -139,7 +140,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The application type of a package that was uploaded. `None`: no package was uploaded to this path.
+    /// Returns the application type of an uploaded package. `None`: no package was uploaded to this path.
     pub(super) fn uploaded(&self, path: &str) -> Option<Result<ApplicationType, FabricError>> {
         let path = path.trim_matches('/');
         self.uploads
@@ -187,7 +188,7 @@ fn is_manifest(path: &str) -> bool {
     [APPLICATION_MANIFEST, SERVICE_MANIFEST].contains(&name)
 }
 
-/// Manifests are UTF-8, or UTF-16 with a byte order mark, as some editors write them.
+/// Decodes a manifest: UTF-8, or UTF-16 with a byte order mark, as some editors write it.
 fn text_of(path: &str, content: &[u8]) -> Result<Arc<str>, FabricError> {
     let units = |read: fn([u8; 2]) -> u16| {
         let units = content[2..]

@@ -1,4 +1,4 @@
-//! Manifests, as XML.
+//! Manifests as XML.
 
 use std::fmt::Write as _;
 
@@ -49,7 +49,7 @@ impl Cluster {
         })
     }
 
-    /// The manifest of the cluster: its nodes, and the settings of hosting that matter most.
+    /// Returns the manifest of the cluster: its nodes, and the main settings of hosting.
     pub fn cluster_manifest(&self) -> String {
         let mut xml = String::from(DECLARATION);
         let (name, version) = (Escaped(self.name()), Escaped(self.version()));
@@ -273,11 +273,11 @@ fn write_service_type(xml: &mut String, service_type: &ServiceType) {
 }
 
 fn line(xml: &mut String, depth: usize, text: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(xml, "{:indent$}{text}", "", indent = depth * 2);
 }
 
-/// The extension that labels become: an element `Labels` with one `Label` for each.
+/// Returns the labels as an extension: an element `Labels` with one `Label` for each.
 pub(crate) fn labels_xml<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut xml =
         String::from("<Labels xmlns=\"http://schemas.microsoft.com/2015/03/fabact-no-schema\">\n");

@@ -1,11 +1,11 @@
-//! Names, and the ids that stand for them in paths.
+//! Names, and their ids in paths.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::error::{ErrorCode, FabricError};
 
-/// The longest name that a cluster takes, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 1024;
 const SCHEME: &str = "fabric:/";
 
@@ -45,7 +45,7 @@ impl FabricName {
         Ok(Self(text.into()))
     }
 
-    /// The name that an id stands for: `Shop~Web` and, as before version 6.0, `Shop/Web`. The id is one without
+    /// Returns the name with this id: `Shop~Web` or, as before version 6.0, `Shop/Web`. The id must have no
     /// percent-escapes.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl FabricName {
         &self.0
     }
 
-    /// The id as it stands in answers and paths, `Shop~Web`, with the escapes that a path needs.
+    /// Returns the id for responses and paths, `Shop~Web`, percent-encoded as needed.
     pub fn id(&self) -> String {
         let mut id = String::with_capacity(self.0.len());
         for character in self.path().chars() {
@@ -79,7 +79,7 @@ impl FabricName {
         self.0.strip_prefix(SCHEME).unwrap_or(&self.0)
     }
 
-    /// The name one level up; `None` at the top.
+    /// Returns the name one level up. `None` at the top.
     pub fn parent(&self) -> Option<Self> {
         let (parent, _) = self.path().rsplit_once('/')?;
         Some(Self(format!("{SCHEME}{parent}").into()))
@@ -91,7 +91,7 @@ impl FabricName {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The name `part` below this one.
+    /// Returns the name `part` below this one.
     ///
     /// # Errors
     ///

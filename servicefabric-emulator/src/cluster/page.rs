@@ -1,4 +1,4 @@
-//! Lists, page by page.
+//! Paging of lists.
 
 /// A request for one page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,14 +18,14 @@ impl PageRequest {
         }
     }
 
-    /// The page after the one that gave this token.
+    /// Requests the page after the one with this token.
     #[must_use]
     pub fn after(mut self, continuation_token: impl Into<String>) -> Self {
         self.continuation_token = Some(continuation_token.into());
         self
     }
 
-    /// The key behind which the page begins.
+    /// Returns the key after which the page begins.
     pub(crate) fn lower_bound(&self) -> Option<&str> {
         self.continuation_token
             .as_deref()
@@ -33,7 +33,7 @@ impl PageRequest {
     }
 }
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page<T> {
@@ -44,7 +44,7 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// Takes a page of items that begin behind the lower bound and come in the order of their keys.
+    /// Returns a page of items after the lower bound. The items must be ordered by key.
     pub(crate) fn take(
         items: impl Iterator<Item = T>,
         request: &PageRequest,

@@ -81,8 +81,8 @@ impl Cluster {
         self.dirty.insert(partition);
     }
 
-    /// The replica that goes first when there are too many: one that is not there yet, then the one on the fullest
-    /// node, then the youngest.
+    /// Returns the replica to remove first if there are too many: one that is not open yet, then the one on
+    /// the fullest node, then the youngest.
     pub(super) fn choose_victim<'a>(
         &self,
         replicas: impl Iterator<Item = &'a Replica>,
@@ -105,7 +105,7 @@ fn stays(replica: &Replica) -> bool {
     replica.intent != Intent::Leave && replica.draining_until.is_none()
 }
 
-/// The package instance in which the replicas of a partition live.
+/// Returns the package instance that hosts the replicas of a partition.
 pub(super) fn package_of(service: &Service, partition: PartitionId) -> PackageKey {
     let (application, manifest) = (service.application.as_str(), service.manifest_name.as_str());
     match service.activation_mode {

@@ -34,7 +34,8 @@ impl Cluster {
         self.nodes.get(name).map(|entry| &entry.node)
     }
 
-    /// The application types in all versions, by name and version; of one name, and in one version, if that is given.
+    /// Returns the application types in all versions, by name and version, optionally of one name and in one
+    /// version.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl Cluster {
         Ok(found.service_types().collect())
     }
 
-    /// The applications, by name; those of one type, if that is given.
+    /// Returns the applications, by name, optionally of one type.
     pub fn applications(&self, type_name: Option<&str>, page: &PageRequest) -> Page<&Application> {
         let bound = page.lower_bound().map_or(Unbounded, Excluded);
         let applications = self.applications.range::<str, _>((bound, Unbounded));
@@ -111,7 +112,7 @@ impl Cluster {
         self.applications.get(name)
     }
 
-    /// The services of an application, by name; those of one type, if that is given.
+    /// Returns the services of an application, by name, optionally of one type.
     ///
     /// # Errors
     ///
@@ -212,7 +213,7 @@ impl Cluster {
         &self.health
     }
 
-    /// The aggregated health of an entity; Ok for one that is not there.
+    /// Returns the aggregated health of an entity. Ok for an unknown one.
     pub fn health_state(&self, entity: &EntityKey) -> HealthState {
         self.health.state(entity).unwrap_or(HealthState::Ok)
     }
@@ -275,7 +276,7 @@ impl Cluster {
     }
 }
 
-/// Stands between name and version in the tokens of application types. Neither can have it.
+/// The separator of name and version in the tokens of application types. Neither can contain it.
 const TYPE_TOKEN_SEPARATOR: char = '+';
 
 fn wrong_token(token: &str) -> FabricError {

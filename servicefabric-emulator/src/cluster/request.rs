@@ -31,7 +31,7 @@ impl ApplicationCreation {
         }
     }
 
-    /// The same with these parameters.
+    /// Sets the parameters.
     #[must_use]
     pub fn with_parameters(mut self, parameters: IndexMap<String, String>) -> Self {
         self.parameters = parameters;
@@ -61,7 +61,7 @@ pub struct ServiceCreation {
     pub instance_close_delay: Span,
     /// The time to wait for a replica that is down before it is replaced.
     pub replica_restart_wait: Span,
-    /// The name that the DNS service of the cluster has for it; empty for none. It is kept and shown, not resolved.
+    /// The name in the cluster's DNS service. Empty: none. It is stored and shown, but not resolved.
     pub dns_name: String,
 }
 
@@ -69,7 +69,7 @@ pub struct ServiceCreation {
 pub(crate) const DEFAULT_RESTART_WAIT: Span = Span::from_secs(30 * 60);
 
 impl ServiceCreation {
-    /// A service that is not divided.
+    /// Creates a service with a single partition.
     pub fn new(
         application: FabricName,
         name: FabricName,
@@ -90,7 +90,7 @@ impl ServiceCreation {
         }
     }
 
-    /// The same with these partitions.
+    /// Sets the partition scheme.
     #[must_use]
     pub fn with_scheme(mut self, scheme: PartitionScheme) -> Self {
         self.scheme = scheme;
@@ -101,11 +101,11 @@ impl ServiceCreation {
 /// Changes of a service. A field that is `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceUpdate {
-    /// Instances of each partition of a stateless service; -1: one on every node.
+    /// The number of instances of each partition of a stateless service; -1: one on every node.
     pub instance_count: Option<i32>,
-    /// Replicas of each partition of a stateful service.
+    /// The number of replicas of each partition of a stateful service.
     pub target_replica_set_size: Option<u32>,
-    /// Replicas below which a partition takes no writes.
+    /// The number of replicas below which a partition takes no writes.
     pub min_replica_set_size: Option<u32>,
     /// The placement constraints.
     pub placement_constraints: Option<String>,
@@ -115,13 +115,13 @@ pub struct ServiceUpdate {
     pub replica_restart_wait: Option<Span>,
 }
 
-/// An upgrade of an application to begin.
+/// A request to upgrade an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpgradeRequest {
-    /// The version of its type that it is to have.
+    /// The new version of its type.
     pub to_version: String,
-    /// The parameters that it is to have; all of them, not only those that change.
+    /// The new parameters; all of them, not only those that change.
     pub parameters: IndexMap<String, String>,
     /// The mode: how the upgrade advances from domain to domain.
     pub mode: UpgradeMode,
@@ -150,42 +150,42 @@ impl UpgradeRequest {
         }
     }
 
-    /// The same with these parameters.
+    /// Sets the parameters.
     #[must_use]
     pub fn with_parameters(mut self, parameters: IndexMap<String, String>) -> Self {
         self.parameters = parameters;
         self
     }
 
-    /// The same in another mode.
+    /// Sets the mode.
     #[must_use]
     pub fn with_mode(mut self, mode: UpgradeMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same with a wait between domains.
+    /// Sets the wait between domains.
     #[must_use]
     pub fn with_wait(mut self, wait: Span) -> Self {
         self.wait = wait;
         self
     }
 
-    /// The same with a time limit for each domain.
+    /// Sets the time limit of each domain.
     #[must_use]
     pub fn with_domain_timeout(mut self, timeout: Span) -> Self {
         self.domain_timeout = timeout;
         self
     }
 
-    /// The same with a time limit for all domains together.
+    /// Sets the time limit of all domains together.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Span) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The same with another end for when it fails.
+    /// Sets the action after a failure.
     #[must_use]
     pub fn with_failure_action(mut self, action: FailureAction) -> Self {
         self.failure_action = action;

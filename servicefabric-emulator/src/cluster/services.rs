@@ -1,4 +1,4 @@
-//! Services, and how they are divided.
+//! Services and their partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,20 +24,21 @@ const MAX_ALL_PARTITIONS: usize = 200_000;
 pub(crate) const MAX_REPLICAS: usize = 100_000;
 
 impl Cluster {
-    /// Creates a service. Its replicas are placed at once; they are ready when hosting has opened them.
+    /// Creates a service. Its replicas are placed at once, and are ready when hosting has opened them.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_SERVICE_TYPE_NOT_FOUND`, `FABRIC_E_SERVICE_ALREADY_EXISTS`;
-    /// `E_INVALIDARG` for a name that is not below that of the application, for counts, partitions and constraints that
-    /// make no sense, and for a kind that is not that of the type.
+    /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_SERVICE_TYPE_NOT_FOUND`,
+    /// `FABRIC_E_SERVICE_ALREADY_EXISTS`; `E_INVALIDARG` for a name that is not below that of the
+    /// application, for counts, partitions and constraints that make no sense, and for a kind that is not
+    /// that of the type.
     pub fn create_service(&mut self, creation: ServiceCreation) -> Result<(), FabricError> {
         self.add_service(creation)?;
         self.settle();
         Ok(())
     }
 
-    /// Creates a service, and leaves it to the caller to let its replicas be placed.
+    /// Creates a service. The caller lets its replicas be placed.
     pub(super) fn add_service(&mut self, creation: ServiceCreation) -> Result<(), FabricError> {
         let application = self.existing_application(&creation.application)?;
         let name = creation.name.clone();
@@ -142,8 +143,8 @@ impl Cluster {
         Ok(wanted)
     }
 
-    /// A service that is created during an upgrade has to have its type in both versions: the upgrade ends in one of
-    /// them.
+    /// Checks that a service created during an upgrade has its type in both versions, since the upgrade ends
+    /// in one of them.
     fn check_survives_upgrade(
         &self,
         application: &Application,
@@ -225,7 +226,7 @@ impl Cluster {
         self.dirty.insert(id);
     }
 
-    /// Changes a service. Replicas come, go and move as the new counts and constraints want.
+    /// Changes a service. Replicas are added, removed and moved to match the new counts and constraints.
     ///
     /// # Errors
     ///
@@ -414,7 +415,7 @@ pub(crate) fn check_scheme(scheme: &PartitionScheme) -> Result<(), FabricError> 
     divide(scheme).map(drop)
 }
 
-/// The keys of each partition.
+/// Returns the keys of each partition.
 fn divide(scheme: &PartitionScheme) -> Result<Vec<PartitionInformation>, FabricError> {
     let too_many = |count: usize| {
         let error = format!("a service has 1 to {MAX_PARTITIONS} partitions, not {count}");
@@ -459,7 +460,7 @@ fn divide(scheme: &PartitionScheme) -> Result<Vec<PartitionInformation>, FabricE
 fn ranges(low: i64, keys: i128, count: i128) -> Vec<PartitionInformation> {
     let (each, rest) = (keys / count, keys % count);
     let begin = |index: i128| i128::from(low) + index * each + index.min(rest);
-    // Both ends lie between the lowest and the highest key, which are numbers of 64 bits.
+    // Both bounds lie between the lowest and the highest key, which are 64-bit numbers.
     let narrow = |key: i128| i64::try_from(key).unwrap_or(i64::MAX);
     let ranges = (0..count).map(|index| PartitionInformation::Int64Range {
         low: narrow(begin(index)),

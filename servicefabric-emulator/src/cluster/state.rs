@@ -52,7 +52,7 @@ pub struct Cluster {
     pub(super) blocked: BTreeMap<TypeKey, BTreeSet<Arc<str>>>,
     /// The nodes that have rejected a replica of a partition, and the time.
     pub(super) refused: BTreeMap<(PartitionId, Arc<str>), Moment>,
-    /// Upgrades that are under way.
+    /// The upgrades in progress.
     pub(super) upgrades: BTreeMap<FabricName, UpgradeRun>,
     /// Nodes that are being deactivated.
     pub(super) disabling: BTreeSet<Arc<str>>,
@@ -92,7 +92,7 @@ pub(super) struct NodeEntry {
 /// A scripted behaviour of a package.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// On this node; `None`: on all.
+    /// The node; `None`: all.
     pub(super) node: Option<Arc<str>>,
     /// The application; `None`: all.
     pub(super) application: Option<FabricName>,
@@ -134,13 +134,13 @@ impl Cluster {
         }
     }
 
-    /// An id for an instance, a replica, or the life of a node.
+    /// Returns a new id for an instance, a replica, or the life of a node.
     pub(super) fn next_instance_id(&mut self) -> i64 {
         let sequence = self.next_sequence();
         instance_id(self.settings.ids_since, sequence)
     }
 
-    /// The next number that an id is made from.
+    /// Returns the next number from which an id is derived.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence

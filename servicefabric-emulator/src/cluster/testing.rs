@@ -55,7 +55,7 @@ pub(crate) const SHOP: &str = r#"
     partitions = { ranges = { count = 2, low = 0, high = 9 } }
 "#;
 
-/// A cluster as the text describes it, after a second.
+/// Returns the cluster of a topology, after a second.
 pub(crate) fn cluster(text: &str) -> Cluster {
     let topology = Topology::from_toml(text).unwrap_or_else(|error| panic!("{error}"));
     let mut cluster = Cluster::new(&topology).unwrap_or_else(|error| panic!("{error}"));

@@ -8,11 +8,11 @@ use crate::hosting::{Moment, Span};
 /// A scheduled event. It does nothing if its subject no longer exists or has changed by then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// The time of an instance that is taken out of service is over.
+    /// The close delay of an instance is over.
     DrainEnd(ReplicaRef),
-    /// A replica that went down at this moment has been waited for long enough.
+    /// The wait for a replica that went down at this moment is over.
     RestartWait(ReplicaRef, Moment),
-    /// A new primary can be chosen.
+    /// The election of a new primary can end.
     Reconfigured(PartitionId),
     /// The address of a replica changes.
     Flap(ReplicaRef),
@@ -85,7 +85,7 @@ impl Cluster {
         self.health.expire(now);
     }
 
-    /// Plans something; it never happens when the span is infinite.
+    /// Schedules a timer. An infinite span schedules none.
     pub(super) fn plan(&mut self, after: Span, timer: Timer) {
         if let Some(at) = self.now.after(after) {
             let order = self.next_sequence();

@@ -1,7 +1,7 @@
 //! The health reports of the cluster's system services.
 //!
-//! Each system service has its own source: the failover manager speaks of nodes, services and partitions, the cluster
-//! manager of applications, the reconfiguration agent of replicas. Hosting speaks for itself.
+//! Each system service has its own source: the failover manager speaks of nodes, services and partitions, the
+//! cluster manager of applications, the reconfiguration agent of replicas. Hosting speaks for itself.
 
 use std::sync::Arc;
 

@@ -29,14 +29,14 @@ macro_rules! filters {
 }
 
 filters! {
-    /// Wants nodes.
+    /// A filter for nodes.
     NodeFilter {
-        /// The one of this name; `None` for all.
+        /// The name; `None` for all.
         name: Option<String>,
     }
-    /// Wants applications.
+    /// A filter for applications.
     ApplicationFilter {
-        /// The one of this name; `None` for all.
+        /// The name; `None` for all.
         name: Option<FabricName>,
         /// The application type.
         type_name: Option<String>,
@@ -45,37 +45,37 @@ filters! {
         /// The deployments.
         deployed_applications: Vec<DeployedApplicationFilter>,
     }
-    /// Wants services.
+    /// A filter for services.
     ServiceFilter {
-        /// The one of this name; `None` for all.
+        /// The name; `None` for all.
         name: Option<FabricName>,
         /// The partitions.
         partitions: Vec<PartitionFilter>,
     }
-    /// Wants partitions.
+    /// A filter for partitions.
     PartitionFilter {
-        /// The one with this id; `None` for all.
+        /// The id; `None` for all.
         id: Option<PartitionId>,
         /// The replicas.
         replicas: Vec<ReplicaFilter>,
     }
-    /// Wants replicas.
+    /// A filter for replicas.
     ReplicaFilter {
-        /// The one with this id; `None` for all.
+        /// The id; `None` for all.
         id: Option<i64>,
     }
-    /// Wants deployed applications.
+    /// A filter for deployed applications.
     DeployedApplicationFilter {
-        /// The one on this node; `None` for all.
+        /// The node; `None` for all.
         node: Option<String>,
         /// The packages.
         packages: Vec<PackageFilter>,
     }
-    /// Wants deployed service packages.
+    /// A filter for deployed service packages.
     PackageFilter {
-        /// The one of this manifest; `None` for all.
+        /// The service manifest; `None` for all.
         manifest: Option<String>,
-        /// The one of this activation; `None` for all.
+        /// The activation id; `None` for all.
         activation_id: Option<String>,
     }
 }
@@ -86,9 +86,9 @@ filters! {
 pub struct ClusterHealthChunk {
     /// The state of the cluster.
     pub state: HealthState,
-    /// Nodes.
+    /// The nodes.
     pub nodes: Vec<NodeChunk>,
-    /// Applications.
+    /// The applications.
     pub applications: Vec<ApplicationChunk>,
 }
 
@@ -176,7 +176,7 @@ pub struct PackageChunk {
     pub activation_id: String,
 }
 
-/// A filter, as the choice among filters sees it.
+/// The parts of a filter that decide on its use.
 trait Filter {
     fn state(&self) -> StateFilter;
     fn is_specific(&self) -> bool;
@@ -201,7 +201,7 @@ specific! {
     PackageFilter by manifest || activation_id;
 }
 
-/// The filter that decides about an entity, if it admits it.
+/// Returns the filter that decides on an entity, if it includes it.
 fn choose<F: Filter>(
     filters: &[F],
     is_about: impl Fn(&F) -> bool,

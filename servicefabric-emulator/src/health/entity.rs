@@ -112,7 +112,7 @@ impl EntityKind {
         Self::DeployedServicePackage,
     ];
 
-    /// The word for it in answers.
+    /// Returns the word in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cluster => "Cluster",

@@ -24,7 +24,7 @@ pub struct HealthQuery {
 }
 
 impl HealthQuery {
-    /// The filter for children of one kind.
+    /// Returns the filter for children of one kind.
     pub fn children(&self, kind: EntityKind) -> StateFilter {
         match kind {
             EntityKind::Cluster => StateFilter::NONE,
@@ -45,15 +45,15 @@ impl HealthQuery {
 pub struct EntityHealth {
     /// The entity.
     pub entity: EntityKey,
-    /// The worst of its events and of everything below it.
+    /// The worst state of its events and of everything below it.
     pub state: HealthState,
     /// The events, by source and property.
     pub events: Vec<HealthEvent>,
     /// The reasons why the entity is not Ok. Empty if it is.
     pub evaluations: Vec<Evaluation>,
-    /// Counts of everything below it.
+    /// The counts of everything below it.
     pub statistics: Statistics,
-    /// The entities right below it, in the order of their keys.
+    /// The entities directly below it, ordered by key.
     pub children: Vec<ChildHealth>,
 }
 
@@ -72,7 +72,7 @@ pub struct ChildHealth {
 pub enum Evaluation {
     /// An event of the entity itself.
     Event(HealthEvent),
-    /// Entities right below it.
+    /// Entities directly below it.
     Children {
         /// The kind of the children.
         kind: EntityKind,
@@ -94,7 +94,7 @@ impl Evaluation {
         }
     }
 
-    /// The sentence for people.
+    /// Returns the sentence for people.
     pub fn description(&self) -> String {
         match self {
             Self::Event(event) => {

@@ -1,4 +1,4 @@
-//! Reports, and the events that the store keeps of them.
+//! Health reports and the events that the store keeps.
 
 use super::HealthState;
 use crate::cluster::{ErrorCode, FabricError};
@@ -6,7 +6,7 @@ use crate::hosting::{Moment, Span};
 
 /// The maximum length of a description, in bytes. Longer ones are truncated.
 const MAX_DESCRIPTION: usize = 4096;
-/// The longest source or property, in bytes.
+/// The maximum length of a source or property, in bytes.
 const MAX_WORD: usize = 1024;
 
 /// A report about one property of an entity.
@@ -20,16 +20,17 @@ pub struct HealthReport {
     pub state: HealthState,
     /// The time to live. Default: infinite.
     pub ttl: Span,
-    /// A sentence for people; cut after 4 KiB.
+    /// A sentence for people, truncated after 4 KiB.
     pub description: String,
-    /// Orders the reports of one source about one property; 0 and less: the store gives the next one.
+    /// The number that orders the reports of one source about one property. 0 or less: the store assigns the
+    /// next one.
     pub sequence_number: i64,
     /// True if the event disappears when it expires. Otherwise it becomes an Error.
     pub remove_when_expired: bool,
 }
 
 impl HealthReport {
-    /// A report without an end and without a number.
+    /// Creates a report without expiry and without a number.
     pub fn new(source: impl Into<String>, property: impl Into<String>, state: HealthState) -> Self {
         Self {
             source: source.into(),
@@ -42,14 +43,14 @@ impl HealthReport {
         }
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// The same with a time to live.
+    /// Sets the time to live.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Span, remove_when_expired: bool) -> Self {
         self.ttl = ttl;
@@ -57,7 +58,7 @@ impl HealthReport {
         self
     }
 
-    /// The same with a sequence number.
+    /// Sets the sequence number.
     #[must_use]
     pub fn with_sequence_number(mut self, sequence_number: i64) -> Self {
         self.sequence_number = sequence_number;
@@ -68,8 +69,8 @@ impl HealthReport {
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for an empty or `System.` source and for an empty property, `FABRIC_E_VALUE_TOO_LARGE` for words
-    /// that are too long.
+    /// `E_INVALIDARG` for an empty or `System.` source and for an empty property, `FABRIC_E_VALUE_TOO_LARGE`
+    /// for words that are too long.
     pub(crate) fn checked(mut self) -> Result<Self, FabricError> {
         if self.source.is_empty() || self.property.is_empty() {
             return Err(FabricError::invalid_argument(
@@ -103,7 +104,7 @@ impl HealthReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthEvent {
-    /// The report. Its state is the one that was reported; see [`state`](Self::state) for the one that counts.
+    /// The report, with its reported state; see [`state`](Self::state) for the current one.
     pub report: HealthReport,
     /// True if the event has expired and was not to be removed.
     pub is_expired: bool,

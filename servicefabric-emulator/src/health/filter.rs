@@ -2,7 +2,7 @@
 
 use super::HealthState;
 
-/// A bit mask of health states, as queries have it.
+/// A bit mask of health states, as in queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateFilter(u32);
 
@@ -20,7 +20,7 @@ impl StateFilter {
     /// All states.
     pub const ALL: Self = Self(0xFFFF);
 
-    /// The mask of a request; bits that mean nothing are ignored.
+    /// Creates a filter from the mask of a request. Unknown bits are ignored.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }

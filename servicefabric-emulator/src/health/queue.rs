@@ -14,14 +14,14 @@ const MAX_WAITING: usize = 20_000;
 #[derive(Clone, Debug)]
 pub(crate) struct ReportQueue {
     interval: Span,
-    /// By entity, source and property; a later report takes the place of an earlier one.
+    /// The pending reports by entity, source and property. A later report replaces an earlier one.
     waiting: BTreeMap<(EntityKey, String, String), (HealthReport, Moment)>,
     /// The time of the oldest pending report.
     oldest: Moment,
 }
 
 impl ReportQueue {
-    /// A queue that sends at multiples of `interval`; nothing waits when that is zero.
+    /// Creates a queue that sends at multiples of `interval`. With zero, reports do not wait.
     pub(crate) fn new(interval: Span) -> Self {
         Self {
             interval,

@@ -18,7 +18,7 @@ pub struct HealthStore {
     entities: BTreeMap<EntityKey, Entity>,
     /// The expiry of events: time, entity, source, property.
     expiries: BTreeSet<(Moment, EntityKey, String, String)>,
-    /// The number that was last given to a report without one.
+    /// The last number assigned to a report without one.
     last_number: i64,
 }
 
@@ -26,11 +26,11 @@ pub struct HealthStore {
 struct Entity {
     parent: Option<EntityKey>,
     children: BTreeSet<EntityKey>,
-    /// Sorted by source and property. Most entities have one event.
+    /// The events, sorted by source and property. Most entities have one event.
     events: Vec<HealthEvent>,
-    /// The worst of the events.
+    /// The worst state of the events.
     own: HealthState,
-    /// The aggregated states of everything below.
+    /// The counts of everything below.
     below: Statistics,
 }
 
@@ -50,7 +50,7 @@ fn key_of(event: &HealthEvent) -> (&str, &str) {
 }
 
 impl HealthStore {
-    /// A store that knows nothing but the cluster. Numbers that it gives to reports begin after `first_number`.
+    /// Creates a store with only the cluster. Numbers assigned to reports begin after `first_number`.
     pub(crate) fn new(first_number: i64) -> Self {
         let mut store = Self {
             entities: BTreeMap::new(),
@@ -61,12 +61,12 @@ impl HealthStore {
         store
     }
 
-    /// The aggregated state of an entity; `None` when it is not there.
+    /// Returns the aggregated state of an entity. `None` if it is unknown.
     pub fn state(&self, key: &EntityKey) -> Option<HealthState> {
         self.entities.get(key).map(Entity::state)
     }
 
-    /// Counts of everything below an entity; `None` when it is not there.
+    /// Returns the counts of everything below an entity. `None` if it is unknown.
     pub fn statistics(&self, key: &EntityKey) -> Option<&Statistics> {
         self.entities.get(key).map(|entity| &entity.below)
     }
@@ -76,7 +76,7 @@ impl HealthStore {
         self.entities.get(key).map_or(&[], |entity| &entity.events)
     }
 
-    /// The entities right below one, in the order of their keys.
+    /// Returns the entities directly below one, ordered by key.
     pub fn children(&self, key: &EntityKey) -> impl Iterator<Item = (&EntityKey, HealthState)> {
         let children = self
             .entities
@@ -86,7 +86,7 @@ impl HealthStore {
         children.map(|child| (child, self.state(child).unwrap_or(HealthState::Ok)))
     }
 
-    /// The health of an entity; `None` when it is not there.
+    /// Returns the health of an entity. `None` if it is unknown.
     pub fn health(&self, key: &EntityKey, query: &HealthQuery) -> Option<EntityHealth> {
         let entity = self.entities.get(key)?;
         let events = entity
@@ -156,7 +156,7 @@ impl HealthStore {
         self.expiries.first().map(|(at, ..)| *at)
     }
 
-    /// Ends the time of the events that are over at `now`.
+    /// Expires the events that are due at `now`.
     pub(crate) fn expire(&mut self, now: Moment) {
         while let Some((at, ..)) = self.expiries.first() {
             if *at > now {
@@ -183,7 +183,7 @@ impl HealthStore {
         }
     }
 
-    /// Begins to keep the health of an entity. Nothing happens when it is there already, or its parent is not.
+    /// Adds an entity. Does nothing if it exists already, or its parent does not.
     pub(crate) fn insert(&mut self, key: EntityKey, parent: Option<EntityKey>) {
         if self.entities.contains_key(&key) {
             return;
@@ -212,7 +212,7 @@ impl HealthStore {
         self.entities.insert(key, entity);
     }
 
-    /// Forgets an entity and everything below it.
+    /// Removes an entity and everything below it.
     pub(crate) fn remove(&mut self, key: &EntityKey) {
         let Some(entity) = self.entities.get(key) else {
             return;
@@ -279,7 +279,7 @@ impl HealthStore {
             return;
         }
         if report.sequence_number <= 0 {
-            // The number of 100 ns steps, as real ones are; always more than any that was given before.
+            // A number of 100 ns steps, like real ones; always more than any assigned before.
             let steps = i64::try_from(now.as_millis()).unwrap_or(i64::MAX / 20_000) * 10_000;
             self.last_number = self.last_number.max(steps).saturating_add(1);
             report.sequence_number = self.last_number;

@@ -10,7 +10,7 @@ use super::moment::Span;
 pub enum Failures {
     /// The first attempts, counted from the moment the script was set and across operations.
     First(u32),
-    /// All of them.
+    /// All attempts.
     Always,
 }
 
@@ -102,7 +102,7 @@ impl Life {
 pub struct ProcessBehaviour {
     /// The run time of the setup entry point, if the code package has one. Default: no time.
     pub setup_time: Span,
-    /// The exit codes of its runs, in their order; 0 after the end of the list. Default empty.
+    /// The exit codes of its runs, in order; 0 after the end of the list. Default: empty.
     pub setup_exit_codes: Vec<i32>,
     /// The number of starts of the main process that fail outright. Default: none.
     pub start_failures: Failures,
@@ -110,9 +110,9 @@ pub struct ProcessBehaviour {
     pub registration: Registration,
     /// The lives of the process, in order. After the last one it runs until it is stopped. Default: empty.
     pub lives: Vec<Life>,
-    /// Begin with the first life again after the last. Default false.
+    /// True if the lives repeat after the last one. Default: false.
     pub repeat: bool,
-    /// Added to the waits before restarts, in their order; nothing after the end of the list. Default empty.
+    /// The additional waits before restarts, in order. Zero after the end of the list. Default: empty.
     pub restart_jitter: Vec<Span>,
 }
 
@@ -123,35 +123,35 @@ pub struct Behaviour {
     pub download: Attempts,
     /// Activations of the package.
     pub activation: Attempts,
-    /// Deactivations; the time is how long the processes need after Ctrl+C.
+    /// Deactivations. The time is the one that the processes need after Ctrl+C.
     pub deactivation: Attempts,
-    /// Processes by the name of their code package; one that is not listed never fails.
+    /// Processes by the name of their code package. An absent one never fails.
     pub processes: BTreeMap<Arc<str>, ProcessBehaviour>,
 }
 
 impl Behaviour {
-    /// Sets how downloads behave.
+    /// Sets the behaviour of downloads.
     #[must_use]
     pub fn with_download(mut self, attempts: Attempts) -> Self {
         self.download = attempts;
         self
     }
 
-    /// Sets how activations behave.
+    /// Sets the behaviour of activations.
     #[must_use]
     pub fn with_activation(mut self, attempts: Attempts) -> Self {
         self.activation = attempts;
         self
     }
 
-    /// Sets how deactivations behave.
+    /// Sets the behaviour of deactivations.
     #[must_use]
     pub fn with_deactivation(mut self, attempts: Attempts) -> Self {
         self.deactivation = attempts;
         self
     }
 
-    /// Sets how the processes of a code package behave.
+    /// Sets the behaviour of a code package's processes.
     #[must_use]
     pub fn with_process(mut self, code_package: &str, behaviour: ProcessBehaviour) -> Self {
         self.processes.insert(code_package.into(), behaviour);

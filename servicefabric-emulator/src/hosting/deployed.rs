@@ -17,7 +17,7 @@ pub enum DeploymentStatus {
     Activating,
     /// The deployment is ready to be used.
     Active,
-    /// Another version of it is taking its place.
+    /// Another version is replacing the deployment.
     Upgrading,
     /// The deployment is being removed.
     Deactivating,
@@ -34,7 +34,7 @@ pub struct DeployedApplication {
     pub status: DeploymentStatus,
     /// The number of replicas that its packages host.
     pub usage: u32,
-    /// Since when it hosts none, if it hosts none.
+    /// The time since which no replica uses it, if none does.
     pub unused_since: Option<Moment>,
     /// The time of the scheduled deactivation, which a use before then cancels.
     pub deactivation: Option<Moment>,
@@ -51,7 +51,8 @@ pub struct DeployedPackage {
     pub status: DeploymentStatus,
     /// The number of replicas that the package hosts.
     pub usage: u32,
-    /// Since when it hosts none, if it hosts none and is tracked for deactivation (from the end of its download on).
+    /// The time since which it hosts no replica, if it hosts none and is tracked for deactivation (from the
+    /// end of its download).
     pub unused_since: Option<Moment>,
     /// The time of the scheduled deactivation, which a use before then cancels.
     pub deactivation: Option<Moment>,
@@ -112,7 +113,7 @@ pub struct DeployedEntryPoint {
     pub status: EntryPointStatus,
     /// The time of the next start, while one is pending.
     pub next_activation: Option<Moment>,
-    /// Grows with each run; 0 before the first.
+    /// The number of runs so far.
     pub instance_id: u64,
     /// The statistics.
     pub statistics: EntryPointStatistics,
@@ -121,7 +122,7 @@ pub struct DeployedEntryPoint {
 /// A code package on the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedCodePackage {
-    /// The instance that it is part of.
+    /// The package instance.
     pub package: PackageKey,
     /// The name.
     pub name: Arc<str>,
@@ -140,20 +141,20 @@ pub struct DeployedCodePackage {
 /// The status of a service type: whether its replicas can open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum TypeStatus {
-    /// No process has registered it; replicas wait.
+    /// No process has registered the type, and replicas wait.
     Enabled,
-    /// The same, and it will be disabled unless something succeeds before.
+    /// No process has registered the type, and it will be disabled unless an operation succeeds before then.
     DisableScheduled,
     /// The type is blocklisted: new replicas are rejected.
     Disabled,
-    /// A process has registered it: replicas open.
+    /// A process has registered the type, and replicas open.
     Registered,
 }
 
 /// A service type on the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedServiceType {
-    /// The instance that it is part of.
+    /// The package instance.
     pub package: PackageKey,
     /// The name.
     pub service_type: Arc<str>,
@@ -183,7 +184,7 @@ pub struct DeployedReplica {
     pub status: SlotStatus,
     /// The time of the next attempt to open the replica.
     pub next_poll: Option<Moment>,
-    /// The code package that hosts it, or shall; unknown while the package is not on the node.
+    /// The code package that hosts it, or will. Unknown while the package is not on the node.
     pub code_package: Option<Arc<str>>,
     /// The process that hosts it, while it is open.
     pub process_id: Option<u64>,

@@ -82,14 +82,15 @@ pub struct CodePackageDescription {
     pub role: Role,
     /// The kind of host.
     pub host_type: HostType,
-    /// The program of the setup entry point, which runs once, to its end, before the main one starts. Default none.
+    /// The program of the setup entry point, which runs to its end before the main one starts. Default: none.
     pub setup: Option<Arc<str>>,
     /// The program of the main entry point.
     pub main: Arc<str>,
-    /// An exit with code 0 is its regular end: it is not started again. Default false.
+    /// True if an exit with code 0 is the regular end, without a restart. Default: false.
     pub run_to_completion: bool,
-    /// A program that does not know Service Fabric: hosting registers the types on its behalf, and moves its replicas
-    /// elsewhere when it fails again and again (`DeployedServiceFailoverContinuousFailureThreshold`). Default false.
+    /// True for a program that does not know Service Fabric: hosting registers the types on its behalf, and
+    /// moves its replicas elsewhere after repeated failures
+    /// (`DeployedServiceFailoverContinuousFailureThreshold`). Default: false.
     pub guest: bool,
 }
 
@@ -138,14 +139,14 @@ pub enum ReplicaKind {
     Existing,
 }
 
-/// The wish that a replica runs on the node.
+/// A request to run a replica on a node.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Placement {
     /// The replica.
     pub replica: ReplicaKey,
     /// The kind: new or reopened.
     pub kind: ReplicaKind,
-    /// The package instance that shall host it.
+    /// The package instance that will host it.
     pub package: PackageKey,
     /// The service type, which a code package of the package hosts.
     pub service_type: Arc<str>,
@@ -166,14 +167,14 @@ impl Placement {
         }
     }
 
-    /// The same with persisted state.
+    /// Sets persisted state.
     #[must_use]
     pub fn persisted(mut self) -> Self {
         self.persisted = true;
         self
     }
 
-    /// The same of another kind.
+    /// Sets the kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ReplicaKind) -> Self {
         self.kind = kind;

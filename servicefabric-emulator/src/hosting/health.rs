@@ -15,11 +15,11 @@ pub const SOURCE: &str = "System.Hosting";
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
 )]
 pub enum HealthState {
-    /// Well.
+    /// The entity is healthy.
     Ok,
     /// The entity is impaired.
     Warning,
-    /// Broken.
+    /// The entity is broken.
     Error,
 }
 
@@ -67,7 +67,7 @@ pub enum HealthReport {
     Removed,
 }
 
-/// A report that stands: the last one about its property.
+/// The current report about a property.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StandingHealth {
     /// The entity.

@@ -27,12 +27,12 @@ pub struct PackageKey {
 }
 
 impl PackageKey {
-    /// The instance that is shared by all services of the package.
+    /// Returns the key of the instance that all services of the package share.
     pub fn shared(application: &str, manifest: &str) -> Self {
         Self::exclusive(application, manifest, "")
     }
 
-    /// The instance with this activation id; an empty id means the shared one.
+    /// Returns the key of the instance with this activation id. An empty id is that of the shared one.
     pub fn exclusive(application: &str, manifest: &str, activation_id: &str) -> Self {
         Self {
             application: application.into(),
@@ -50,7 +50,7 @@ impl PackageKey {
         }
     }
 
-    /// The process of one of its code packages.
+    /// Returns the key of a code package's process.
     pub fn process(&self, code_package: &str) -> ProcessKey {
         ProcessKey {
             package: self.clone(),
@@ -58,7 +58,7 @@ impl PackageKey {
         }
     }
 
-    /// One of its service types.
+    /// Returns the key of a service type.
     pub fn service_type(&self, name: &str) -> TypeKey {
         TypeKey {
             package: self.clone(),
@@ -93,7 +93,7 @@ impl fmt::Display for ProcessKey {
     }
 }
 
-/// A service type as one package instance knows it.
+/// A service type of a package instance.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TypeKey {
     /// The instance.

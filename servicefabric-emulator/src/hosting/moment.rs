@@ -1,4 +1,4 @@
-//! Virtual time: points and lengths in whole milliseconds.
+//! Virtual time: moments and spans in whole milliseconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,14 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in virtual time: milliseconds since the node's (or the cluster's) clock began at [`Moment::ZERO`].
 ///
-/// As text it is a number of seconds with its unit (`601s`, `50.625s`); in JSON and TOML it is written as a number of
-/// seconds and read as a number or as such a text.
+/// Its text is a number of seconds with its unit (`601s`, `50.625s`). In JSON and TOML it is written as a
+/// number of seconds, and read as a number or as such a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(u64);
 
-/// A length of virtual time in whole milliseconds, or [`Span::INFINITE`].
-///
-/// Read and written like a [`Moment`]; infinite is the text `infinite`. Also `ms`, `m` and `h` are understood as units.
+/// A length of virtual time in whole milliseconds, or [`Span::INFINITE`]. Read and written like a [`Moment`];
+/// infinite is the text `infinite`. The units `ms`, `m` and `h` are accepted as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
@@ -33,12 +32,13 @@ impl Moment {
         Self(secs.saturating_mul(1000))
     }
 
-    /// Milliseconds since the beginning.
+    /// Returns the milliseconds since the start.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// The moment `span` later. `None` when that never comes: the span is infinite, or the clock ends before.
+    /// Returns the moment `span` later. `None` if it never comes: the span is infinite, or the clock ends
+    /// before.
     pub const fn after(self, span: Span) -> Option<Self> {
         if span.is_infinite() {
             return None;
@@ -56,7 +56,7 @@ impl Moment {
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of no time.
     pub const ZERO: Self = Self(0);
     /// An infinite span. A wait for it never ends.
     pub const INFINITE: Self = Self(u64::MAX);
@@ -71,7 +71,7 @@ impl Span {
         Self(secs.saturating_mul(1000))
     }
 
-    /// Milliseconds; [`u64::MAX`] for an infinite span.
+    /// Returns the milliseconds; [`u64::MAX`] for an infinite span.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
@@ -81,7 +81,7 @@ impl Span {
         self.0 == u64::MAX
     }
 
-    /// Both, one after the other; infinite when it does not fit.
+    /// Returns the sum. Infinite on overflow.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -121,7 +121,7 @@ impl Span {
             "h" => 3_600_000.0,
             _ => return Err(expected(text)),
         };
-        // `parse` alone would also take `inf`, `nan` and a sign.
+        // `parse` alone would also accept `inf`, `nan` and a sign.
         if !digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
             return Err(expected(text));
         }

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// A local Service Fabric cluster: the REST gateway that sfctl and the SDKs speak to, and the hosting life cycle behind it
+/// A local Service Fabric cluster: the REST gateway that sfctl and the SDKs speak to, and the hosting life
+/// cycle behind it
 #[derive(Debug, Parser)]
 #[command(name = "servicefabric-emulator", version, propagate_version = true)]
 pub(super) struct Cli {
@@ -24,7 +25,7 @@ pub(super) struct Serve {
     /// Address of the gateway; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:19080", value_parser = address)]
     pub(super) listen: String,
-    /// The cluster, as TOML or (by the ending `.json`) as JSON; without it there is a small example
+    /// Topology of the cluster, as TOML or (with the extension `.json`) as JSON. Default: a small example
     #[arg(long, value_name = "FILE")]
     pub(super) topology: Option<PathBuf>,
     /// Application package to deploy: the directory with ApplicationManifest.xml. May be given several times;
@@ -57,10 +58,10 @@ pub(super) struct Serve {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Security")]
 pub(super) struct Security {
-    /// Serve TLS with this certificate (PEM, its chain behind it)
+    /// Serve TLS with this certificate (PEM, followed by its chain)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
-    /// The key of the certificate (PEM)
+    /// Key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(super) tls_key: Option<PathBuf>,
     /// Require client certificates; those of these authorities (PEM) have full access

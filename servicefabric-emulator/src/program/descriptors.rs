@@ -15,7 +15,7 @@ pub(super) fn limit() -> Option<usize> {
     soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?)
 }
 
-/// The soft limit in a text like `/proc/self/limits`; nothing for one that has none.
+/// Returns the soft limit in a text like `/proc/self/limits`. `None` if it has none.
 fn soft_limit(limits: &str) -> Option<usize> {
     limits
         .lines()

@@ -1,4 +1,4 @@
-//! The command line around the library.
+//! The command line of the emulator.
 
 mod cli;
 mod descriptors;

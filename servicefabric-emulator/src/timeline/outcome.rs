@@ -12,8 +12,8 @@ use crate::hosting::{
 
 /// The outcome of a script.
 ///
-/// Its text has a line for each event, and several for each state, all of which begin with their time; lines of states
-/// go on with `=`. As JSON it is an object with `log` and `states`; times are numbers of seconds.
+/// Its text has a line for each event, and several for each state, all of which begin with their time; lines
+/// of states go on with `=`. As JSON it is an object with `log` and `states`; times are numbers of seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
     /// The title of the script.
@@ -92,7 +92,7 @@ pub struct State {
     pub service_types: Vec<DeployedServiceType>,
     /// The replicas.
     pub replicas: Vec<DeployedReplica>,
-    /// The health reports that stand.
+    /// The current health reports.
     pub health: Vec<StandingHealth>,
 }
 
@@ -245,7 +245,7 @@ fn process(code: &DeployedCodePackage) -> String {
     text
 }
 
-/// Since when something is unused, and when it goes.
+/// The time since which an entity is unused, and the time of its deactivation.
 struct Ending(Option<Moment>, Option<Moment>);
 
 impl fmt::Display for Ending {

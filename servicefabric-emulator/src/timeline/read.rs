@@ -65,7 +65,7 @@ fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
     })
 }
 
-/// A length of time since the beginning.
+/// Reads a time since the beginning.
 pub(super) fn moment(value: &Value<'_>, problems: &mut Problems) -> Option<Moment> {
     let span = value.span(problems)?;
     let moment = Moment::ZERO.after(span);

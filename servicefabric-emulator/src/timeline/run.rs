@@ -1,4 +1,4 @@
-//! Runs a script.
+//! The execution of a script.
 
 use super::outcome::{Entry, Refused, State, Timeline};
 use super::script::{Script, Step};
@@ -55,7 +55,7 @@ struct Run {
 }
 
 impl Run {
-    /// Lets time pass. `None`: too much happened.
+    /// Advances the time. `None`: too many timers have fired.
     fn pass(&mut self, to: Moment) -> Option<()> {
         while self.node.step(to) {
             self.steps += 1;

@@ -1,4 +1,4 @@
-//! A script, ready to be run.
+//! A parsed script.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub struct Script {
     pub(super) warnings: Vec<String>,
     pub(super) config: HostingConfig,
     pub(super) packages: Vec<ScriptPackage>,
-    /// In the order of their moments.
+    /// The steps, ordered by time.
     pub(super) steps: Vec<Step>,
     pub(super) show: BTreeSet<Moment>,
     pub(super) until: Moment,
@@ -52,7 +52,7 @@ impl Script {
         self.until
     }
 
-    /// A node as the script finds it at the beginning.
+    /// Returns the initial node of the script.
     pub(super) fn node(&self) -> Node {
         let mut node = Node::new("node", self.config.clone());
         for package in &self.packages {

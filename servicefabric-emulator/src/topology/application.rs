@@ -1,4 +1,4 @@
-//! Applications and services.
+//! The applications and services of a topology.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct ApplicationDescription {
     /// The name of the application type. Required.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// The version of its type. Default the first that the file has.
+    /// The version of its type. Default: the first one in the file.
     pub version: Option<String>,
     /// The number of copies. The name must contain `{n}`, which becomes 1, 2, 3… there and in the parameters.
     pub count: Option<u32>,
@@ -43,11 +43,12 @@ pub struct ServiceDescription {
     pub type_name: String,
     /// The number of copies. The name must contain `{n}`, which becomes 1, 2, 3…
     pub count: Option<u32>,
-    /// Instances of each partition of a stateless service; -1: one on every node. Default 1.
+    /// The number of instances of each partition of a stateless service; -1: one on every node. Default: 1.
     pub instances: Option<i32>,
-    /// Replicas of each partition of a stateful service. Default 3.
+    /// The number of replicas of each partition of a stateful service. Default: 3.
     pub replicas: Option<u32>,
-    /// Replicas below which a partition takes no writes. Default 2, or 1 when there is only one.
+    /// The number of replicas below which a partition takes no writes. Default: 2, or 1 with a single
+    /// replica.
     pub min_replicas: Option<u32>,
     /// The partition scheme. Default: a single partition.
     pub partitions: Option<PartitionsDescription>,
@@ -60,7 +61,7 @@ pub struct ServiceDescription {
     /// The time to wait for a replica that is down before it is replaced. Default: 30 minutes, as in a
     /// cluster.
     pub replica_restart_wait: Option<Span>,
-    /// Properties in the naming service.
+    /// The properties in the naming service.
     pub properties: IndexMap<String, PropertyDescription>,
 }
 
@@ -70,18 +71,18 @@ pub struct ServiceDescription {
 pub enum PartitionsDescription {
     /// A single partition.
     Singleton,
-    /// Into ranges of numbers of the same length.
+    /// Ranges of numbers of the same length.
     Ranges {
         /// The number of partitions.
         count: u32,
-        /// The lowest key. Default the lowest there is.
+        /// The lowest key. Default: the lowest 64-bit number.
         #[serde(default = "lowest")]
         low: i64,
-        /// The highest key. Default the highest there is.
+        /// The highest key. Default: the highest 64-bit number.
         #[serde(default = "highest")]
         high: i64,
     },
-    /// By names.
+    /// Names.
     Names(Vec<String>),
 }
 
@@ -125,7 +126,7 @@ impl Deployed {
     }
 }
 
-/// The applications and services that are described, each as often as it is wanted.
+/// Checks the described applications and services, and repeats them as often as requested.
 pub(super) fn plan(
     described: &IndexMap<String, ApplicationDescription>,
     types: &TypesByName<'_>,
@@ -163,7 +164,7 @@ pub(super) fn plan(
     deployed
 }
 
-/// The numbers of the repetitions, and whether there is any repetition.
+/// Returns the numbers of the repetitions, and whether there is any repetition.
 fn numbers(count: Option<u32>, name: &str, at: &str, problems: &mut Problems) -> Vec<Option<u32>> {
     match count {
         None => vec![None],
@@ -184,7 +185,7 @@ fn numbers(count: Option<u32>, name: &str, at: &str, problems: &mut Problems) ->
 /// The placeholder for the number of a repetition.
 const PLACE: &str = "{n}";
 
-/// The text with the number of the repetition in its place.
+/// Replaces the placeholder in a text by the number of the repetition.
 fn numbered(text: &str, number: Option<u32>) -> String {
     number.map_or_else(
         || text.to_owned(),

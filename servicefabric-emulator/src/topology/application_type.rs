@@ -1,4 +1,4 @@
-//! Application types.
+//! The application types of a topology.
 
 use std::collections::HashMap;
 
@@ -22,11 +22,11 @@ pub struct ApplicationTypeDescription {
     pub name: String,
     /// The version. Default: `1.0.0`.
     pub version: Option<String>,
-    /// Another version of the same type, of which this one takes all that is not written here.
+    /// Another version of the same type, from which this one takes all absent values.
     pub based_on: Option<String>,
-    /// Parameters with their defaults.
+    /// The parameters with their defaults.
     pub parameters: IndexMap<String, Scalar>,
-    /// Service types by name.
+    /// The service types by name.
     pub service_types: IndexMap<String, ServiceTypeDescription>,
     /// The service manifests by name, for types that need more than one code package in them. Service types
     /// refer to their manifest.
@@ -40,17 +40,17 @@ pub struct ApplicationTypeDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServiceTypeDescription {
-    /// `stateless` or `stateful`. Default stateless.
+    /// `stateless` or `stateful`. Default: stateless.
     pub kind: Option<ServiceKind>,
     /// True if the state of a stateful type outlives the process. Default: true.
     pub persisted: Option<bool>,
-    /// The manifest that declares it. Default the name of the type, with `Pkg` in the place of `Type`.
+    /// The manifest that declares it. Default: the name of the type, with `Pkg` in place of `Type`.
     pub manifest: Option<String>,
-    /// Labels; they become the extension that `extension` names. A dotted key may be written as tables.
+    /// The labels, which become the extension that `extension` names. A dotted key may be written as tables.
     pub labels: Option<toml::Table>,
-    /// The name of the extension that the labels become. Default `YARP-preview`.
+    /// The name of the extension with the labels. Default: `YARP-preview`.
     pub extension: Option<String>,
-    /// Further extensions by name: XML as text.
+    /// The further extensions by name: XML as text.
     pub extensions: IndexMap<String, String>,
     /// The endpoints of its replicas, by name. Default: `http`.
     pub endpoints: Option<IndexMap<String, EndpointDescription>>,
@@ -63,9 +63,9 @@ pub struct ServiceTypeDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EndpointDescription {
-    /// Scheme of the address. Default `https` for a listener of that name, otherwise `http`.
+    /// The scheme of the address. Default: `https` for a listener of that name, otherwise `http`.
     pub protocol: Option<String>,
-    /// A fixed port. Default one that the node gives.
+    /// The fixed port. Default: one of the node's ports.
     pub port: Option<u16>,
     /// The part of the address after the port. Default: empty.
     pub path: String,
@@ -78,7 +78,7 @@ pub struct EndpointDescription {
 pub struct ManifestDescription {
     /// The version. Default: that of the application type.
     pub version: Option<String>,
-    /// Code packages by name. Default one, `Code`, that hosts all service types of the manifest.
+    /// The code packages by name. Default: one, `Code`, that hosts all service types of the manifest.
     pub code_packages: IndexMap<String, CodePackageDescription>,
 }
 
@@ -91,9 +91,9 @@ pub struct CodePackageDescription {
     pub version: Option<String>,
     /// The service types that it hosts. Default: none, for a helper program.
     pub hosts: Vec<String>,
-    /// The program that is run once before the main one. Default none.
+    /// The setup program, which runs once before the main one. Default: none.
     pub setup: Option<String>,
-    /// The program. Default the name of the code package.
+    /// The program. Default: the name of the code package.
     pub program: Option<String>,
 }
 
@@ -244,7 +244,7 @@ impl ManifestDescription {
     }
 }
 
-/// Gives a manifest without code packages the one that hosts everything, and checks that every type is hosted once.
+/// Adds the default code package to a manifest without any, and checks that every type is hosted once.
 fn finish_manifest(manifest: &mut ServiceManifest, at: &str, problems: &mut Problems) {
     let types = || {
         manifest
@@ -401,7 +401,7 @@ impl ServiceTypeDescription {
     }
 }
 
-/// The schemes that an endpoint of a service manifest may have.
+/// The valid schemes of an endpoint.
 const PROTOCOLS: [&str; 4] = ["http", "https", "tcp", "udp"];
 
 /// Checks that a text is valid content of an element of a service manifest.
@@ -409,7 +409,7 @@ fn check_xml(text: &str) -> Result<(), roxmltree::Error> {
     roxmltree::Document::parse(&format!("<Extension>{text}</Extension>")).map(drop)
 }
 
-/// Names of parameters are the same in any case.
+/// Checks the parameters. Their names are case-insensitive.
 fn check_parameters(parameters: &IndexMap<String, Scalar>, at: &str, problems: &mut Problems) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for name in parameters.keys() {
@@ -455,7 +455,7 @@ impl EndpointDescription {
     }
 }
 
-/// Labels, with those of `labels` in the place of earlier ones; tables are merged.
+/// Overlays labels with others; tables are merged.
 fn merge(mut before: toml::Table, labels: toml::Table) -> toml::Table {
     for (key, value) in labels {
         let merged = match (before.remove(&key), value) {
@@ -469,7 +469,7 @@ fn merge(mut before: toml::Table, labels: toml::Table) -> toml::Table {
     before
 }
 
-/// Joins the keys of tables with dots, down to texts.
+/// Joins the keys of nested tables with dots.
 fn flatten(
     table: &toml::Table,
     prefix: &str,

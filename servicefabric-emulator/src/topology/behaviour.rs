@@ -14,13 +14,13 @@ use crate::hosting::{Attempts, Behaviour, Failures, Life, ProcessBehaviour, Regi
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BehaviourDescription {
-    /// The application that it is about. Default all.
+    /// The application. Default: all.
     pub application: Option<String>,
-    /// The service manifest that it is about. Required.
+    /// The service manifest. Required.
     pub manifest: String,
-    /// The node that it is about. Default all.
+    /// The node. Default: all.
     pub node: Option<String>,
-    /// The code package that lives as written. Default the one that hosts service types.
+    /// The code package with these lives. Default: the one that hosts service types.
     pub code_package: Option<String>,
     /// The duration of a download.
     pub download_time: Span,
@@ -56,7 +56,7 @@ pub enum LifeDescription {
     },
 }
 
-/// The behaviours that are described.
+/// Checks the described behaviours.
 pub(super) fn plan(
     topology: &Topology,
     nodes: &[NodeDescription],

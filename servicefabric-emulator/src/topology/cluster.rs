@@ -1,4 +1,4 @@
-//! The cluster and its nodes.
+//! The cluster of a topology, and its nodes.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct ClusterDescription {
     pub start: Option<String>,
     /// The nodes: a number, or a list. Default: 5.
     pub nodes: NodesDescription,
-    /// The first and the last port that nodes give to endpoints without one. Default 20000 to 29999.
+    /// The first and the last port for endpoints without a fixed one. Default: 20000 to 29999.
     pub ports: (u16, u16),
     /// The interval at which health reports that are not immediate reach the store. 0: at once. Default: 30
     /// s.
@@ -46,13 +46,13 @@ impl Default for ClusterDescription {
     }
 }
 
-/// The nodes: how many there are, or each of them.
+/// The nodes: their number, or a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum NodesDescription {
     /// A number of nodes, with the names `_Node_0`, `_Node_1`, …, spread over five fault and upgrade domains.
     Count(u32),
-    /// Each.
+    /// The list of nodes.
     List(Vec<NodeDescription>),
 }
 
@@ -73,7 +73,7 @@ impl NodesDescription {
 pub struct NodeDescription {
     /// The name. Default: `_Node_` and its number.
     pub name: Option<String>,
-    /// Address under which it is reached. Default `10.0.0.4` for the first, `10.0.0.5` for the next…
+    /// The address. Default: `10.0.0.4` for the first, `10.0.0.5` for the next…
     pub address: Option<String>,
     /// The node type, which constraints call `NodeType`. Default: `Node`.
     pub node_type: Option<String>,

@@ -25,7 +25,7 @@ impl TopologyError {
     }
 }
 
-/// One thing that is wrong.
+/// A single error of a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -63,7 +63,7 @@ fn list(problems: &[Problem]) -> String {
     format!("the topology has {what}:{}", lines.concat())
 }
 
-/// Problems as they are found.
+/// The errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<Problem>);
 

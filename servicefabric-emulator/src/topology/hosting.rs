@@ -1,4 +1,4 @@
-//! Settings of hosting.
+//! The hosting settings of a topology.
 
 use indexmap::IndexMap;
 

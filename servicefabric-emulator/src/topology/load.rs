@@ -1,4 +1,4 @@
-//! Reading.
+//! Parsing of topologies.
 
 use super::{Topology, TopologyError};
 

@@ -12,7 +12,7 @@ use crate::hosting::{Behaviour, HostingConfig};
 /// The default start date of a cluster's clock.
 const DEFAULT_START: &str = "2026-01-01T00:00:00Z";
 
-/// The most nodes that a cluster has.
+/// The maximum number of nodes of a cluster.
 const MAX_NODES: usize = 1000;
 
 /// The checked parts of a cluster.
@@ -49,7 +49,7 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong.
+    /// All errors.
     pub fn check(&self) -> Result<(), TopologyError> {
         self.plan().map(drop)
     }
@@ -90,7 +90,7 @@ impl Topology {
         })
     }
 
-    /// Every node, with all that has a default written out.
+    /// Returns every node, with all defaults filled in.
     fn planned_nodes(&self, problems: &mut Problems) -> Vec<NodeDescription> {
         let described = match &self.cluster.nodes {
             NodesDescription::Count(count) => {
@@ -145,7 +145,7 @@ impl Topology {
 }
 
 impl NodeDescription {
-    /// The same with every default written out, for the node at this place of the list.
+    /// Fills in the defaults of a node at this index of the list.
     fn filled(mut self, index: usize) -> Self {
         let domain = index % 5;
         let (third, fourth) = ((index + 4) / 256, (index + 4) % 256);
@@ -161,7 +161,7 @@ impl NodeDescription {
     }
 }
 
-/// Application types by name, with their versions in the order of the file.
+/// The application types by name, with their versions in the order of the file.
 pub(super) type TypesByName<'a> = BTreeMap<&'a str, Vec<&'a PlannedType>>;
 
 fn index(types: &[PlannedType]) -> TypesByName<'_> {

@@ -1,4 +1,4 @@
-//! The Envoys, in a process of their own: each subscribes to what it is told and acknowledges everything.
+//! The Envoys, in a separate process: each subscribes to the given resources and acknowledges everything.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use xds_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discov
 
 use crate::fleet::{ROUTES, clusters};
 
-/// Streams of one connection: Envoys have one each, and a test machine has only so many descriptors.
+/// Number of streams of one connection. Envoys have one each, but the descriptors of a test machine are
+/// limited.
 const STREAMS_PER_CONNECTION: usize = 50;
 
 /// The environment variable that turns the process into the clients: server, variant, subscription,

@@ -20,7 +20,7 @@ fn name(service: usize) -> String {
     format!("service-{service:05}-http")
 }
 
-/// The clusters of so many services.
+/// Returns the clusters of this many services.
 pub(crate) fn clusters(services: usize) -> impl Iterator<Item = String> {
     (0..services)
         .map(name)

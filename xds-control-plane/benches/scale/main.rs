@@ -199,7 +199,7 @@ async fn endpoints(variant: Variant, size: Size) {
     serving.abort();
 }
 
-/// All virtual hosts are one resource, which is sent whole whatever changes in it.
+/// Measures routes. All virtual hosts are one resource, which is sent as a whole after each change.
 async fn routes(variant: Variant, size: Size) {
     println!(
         "{} streams of clusters, endpoints and routes",

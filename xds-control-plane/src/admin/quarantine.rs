@@ -2,7 +2,7 @@ use serde::Serialize;
 
 /// The services that are kept from being served, as reported by the maker of the snapshots.
 pub trait Quarantine: Send + Sync + 'static {
-    /// The services that are not served as they want to be.
+    /// Returns the services that are not served as requested.
     fn entries(&self) -> Vec<QuarantineEntry>;
 
     /// Returns all findings that need attention.
@@ -16,7 +16,7 @@ pub trait Quarantine: Send + Sync + 'static {
     }
 }
 
-/// A service that is not served as it wants to be.
+/// A service that is not served as requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QuarantineEntry {
     /// The owner: the source, and its name of the service.

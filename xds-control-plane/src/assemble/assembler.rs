@@ -9,11 +9,11 @@ use super::validate::validate;
 use super::{AssembleOptions, encode};
 use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot};
 
-/// Assembles snapshots one after the other, of what has changed only.
+/// Assembles snapshots one after the other, processing only changes.
 ///
-/// A service that is the same as before, or the same `Arc`, is neither looked at nor encoded again. A service with
-/// something that Envoy would refuse is quarantined: it is served in its last good form, if it had one, with endpoints that
-/// may be newer, and everything else goes out.
+/// A service that is equal to the one before, or the same `Arc`, is neither checked nor encoded again. A
+/// service with resources that Envoy would reject is quarantined: it is served in its last known good form,
+/// if it has one, with endpoints that may be newer, and all other services are served normally.
 #[derive(Debug, Default)]
 pub struct Assembler {
     options: AssembleOptions,
@@ -74,7 +74,8 @@ impl Assembler {
         self.assemble_beside(services, |_| false)
     }
 
-    /// The same, where those of before stay that `is_unknown` says nothing can be said of, and that are not among these.
+    /// Assembles like [`assemble`](Self::assemble), but keeps earlier services that are missing here and of
+    /// which nothing is known according to `is_unknown`.
     pub fn assemble_beside(
         &mut self,
         services: &[Arc<ServiceResources>],
@@ -95,8 +96,8 @@ impl Assembler {
         self.assembled()
     }
 
-    /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast. Everything else waits for
-    /// the next [`assemble`](Self::assemble).
+    /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast.
+    /// Everything else waits for the next [`assemble`](Self::assemble).
     pub fn update_endpoints(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for wanted in services {
@@ -181,7 +182,7 @@ impl Assembler {
         services.len() + self.stayed != self.services.len() || !services.iter().all(is_done)
     }
 
-    /// The services as they are served, to begin with at another time.
+    /// Returns the services in their served form, for a later start.
     #[must_use]
     pub fn kept(&self) -> Vec<ServiceResources> {
         let accepted = self
@@ -238,7 +239,7 @@ impl Assembler {
         }
     }
 
-    /// Settles who has what, and makes a snapshot of it.
+    /// Resolves the claims of all services, and makes a snapshot of the result.
     fn publish(&mut self) {
         let mut owners: Vec<_> = self.services.keys().collect();
         owners.sort_by_key(|owner| (self.rank(owner), *owner));

@@ -1,4 +1,4 @@
-//! Names, domains and addresses that can only be had once.
+//! Names, domains and addresses that only one service can have.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Messages as they are sent.
+//! Encoding of messages.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ pub(super) fn listener(
     }
 }
 
-/// Says to the connection managers of a chain where their routes come from.
+/// Sets the source of routes in the connection managers of a chain.
 fn fill_in(
     chain: &mut FilterChain,
     subscription: Subscription,

@@ -1,7 +1,8 @@
 //! Methods, headers and query parameters as matchers of headers, `:method` and `:path` among them.
 //!
-//! Envoy's own matchers of query parameters compare names with their case, look at the first value only and do not decode;
-//! expressions over `:path` say what is meant. Envoy joins the lines of a header with commas before it compares.
+//! Envoy's own matchers of query parameters compare names case-sensitively, read only the first value and
+//! do not decode it. Expressions over `:path` are used instead. Envoy joins the lines of a header with
+//! commas before it compares.
 
 use proxy_model::config::{
     HeaderMatchMode, QueryMatchMode, RouteHeader, RouteMatch, RouteQueryParameter,

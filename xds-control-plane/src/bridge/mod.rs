@@ -17,9 +17,9 @@
 //! | tiers | priorities, with so much overprovisioning that none is skipped before its last destination |
 //! | destinations with host names | `STRICT_DNS` with its endpoints; else `EDS` |
 //!
-//! Envoys are expected to normalize paths (`normalize_path`) and to know the client's address (`use_remote_address`). Where
-//! the proxy answers 405 Envoy answers 404. A host that is only known by a wildcard is known on the ports of
-//! [`BridgeOptions::ports`] and on those that any route names.
+//! Envoys are expected to normalize paths (`normalize_path`) and to know the client's address
+//! (`use_remote_address`). Where the proxy answers 405, Envoy answers 404. A host that routes match only by
+//! a wildcard is known on the ports of [`BridgeOptions::ports`] and on those that any route names.
 
 mod action;
 mod cluster;

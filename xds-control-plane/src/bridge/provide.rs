@@ -1,4 +1,4 @@
-//! A provider of the family as a source of the control plane.
+//! A provider of this project as a source of the control plane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ const MOST_PROBLEMS: usize = 100;
 /// and reported with the resources. The last known good resources stay while the provider has nothing else;
 /// before its first configuration there are none.
 ///
-/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the provider's last
-/// state.
+/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the
+/// provider's last state.
 ///
 /// # Panics
 ///
@@ -100,7 +100,8 @@ fn failure(status: &ProviderStatus) -> Option<String> {
     why.map(|failure| failure.message.clone())
 }
 
-/// The services that the provider keeps from being served as they are, and the routes and clusters that Envoy cannot have.
+/// Returns the services that the provider does not serve in their current form, and the routes and clusters
+/// without an equivalent in Envoy.
 fn left_out(status: &ProviderStatus, problems: &Problems) -> Vec<LeftOut> {
     let quarantined = status.quarantined.iter().map(|quarantined| {
         let reasons = quarantined.problems.iter().map(ToString::to_string);

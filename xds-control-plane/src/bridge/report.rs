@@ -36,7 +36,7 @@ impl<'p> Report<'p> {
         Self { pointer, problems }
     }
 
-    /// Something is done a little differently.
+    /// Reports a warning: Envoy does something a little differently.
     pub(super) fn differs(&mut self, key: &str, message: impl Into<String>) {
         let pointer = self.place(key);
         self.problems

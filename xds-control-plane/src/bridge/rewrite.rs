@@ -28,8 +28,8 @@ enum Change<'t> {
     },
 }
 
-/// The one replacement that does what `transforms` and then the path `base` of the destinations' addresses do, to paths that
-/// `template` matched. `None`: nothing is replaced.
+/// Returns the replacement that has the effect of `transforms` followed by the path `base` of the
+/// destinations' addresses, on paths that `template` matched. `None` if nothing is replaced.
 pub(super) fn rewrite(
     transforms: &[TargetTransform],
     template: &PathTemplate,
@@ -165,8 +165,8 @@ fn prefixes(
         })?;
     let off = re2::in_any_case(&re2::in_path(&off), true);
     let before_text = literal(before);
-    // What has the prefix loses it, and everything gets what comes before. A path that was nothing but the prefix becomes
-    // what comes before, as it was written; it cannot become nothing.
+    // What has the prefix loses it, and everything gets what comes before. A path that was nothing but the
+    // prefix becomes what comes before, as it was written; it cannot become nothing.
     Ok(Some(if before.is_empty() || ends_with_slash {
         re2::substitution(
             format!("^(?:{off}(?:/(.*))?|/(.*))$"),

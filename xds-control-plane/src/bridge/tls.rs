@@ -41,7 +41,7 @@ fn server_name(destination: &Destination) -> Option<&str> {
     (address.scheme() == Scheme::Https).then(|| address.server_name())
 }
 
-/// The ways in which destinations are spoken to.
+/// Returns the TLS variants of the destinations.
 fn ways(cluster: &Cluster) -> BTreeMap<Option<&str>, ()> {
     (cluster.destinations().iter())
         .map(|destination| (server_name(destination), ()))

@@ -96,7 +96,8 @@ struct Done {
 
 impl Work {
     fn run(&mut self, task: Task) -> Done {
-        // A service that asks by tags is in the catalog only, and may be in a part of it that was not read yet.
+        // A service that opts in by tags is only in the catalog, and may be in a part of it that was not
+        // read yet.
         let is_whole = task.known.catalog.unlisted.is_none();
         let is_unknown = |owner: &Owner| !is_whole && *owner.source == *CONSUL;
         let translation = self.translator.translate_within(&task.known, task.most);
@@ -139,7 +140,7 @@ impl Lanes {
     }
 }
 
-/// Drives a pipeline for as long as it is polled.
+/// Drives a pipeline while it is polled.
 pub(super) async fn drive(
     sources: Sources,
     options: PipelineOptions,

@@ -1,4 +1,4 @@
-//! Answers of a pipeline to the admin API, the metrics and the log.
+//! The state of a pipeline for the admin API, the metrics and the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::assemble::Reason;
 use crate::sources::SourceStatus;
 
 impl PipelineStatus {
-    /// The services that are not served as they want to be, by owner: those with something that Envoy would refuse, those that a
-    /// source has in a form that cannot be used, and those of which something is served otherwise.
+    /// Returns the services that are not served as requested, by owner: those with resources that Envoy
+    /// would reject, those with an unusable form in a source, and those that are partly served differently.
     #[must_use]
     pub fn not_as_wanted(&self) -> Vec<QuarantineEntry> {
         let mut entries: BTreeMap<String, QuarantineEntry> = BTreeMap::new();

@@ -48,8 +48,9 @@ pub(crate) fn routes(resources: &[&str]) -> Part {
     part(ResourceType::Route, resources)
 }
 
-/// A route configuration that can be read, with a virtual host for each text. `a+b` is one that leads to the cluster `a` for
-/// who asks for it in a header field, and to `b` otherwise; `a:b` shares what comes between the two.
+/// Returns a route configuration that can be decoded, with a virtual host for each text. `a+b` leads to the
+/// cluster `a` for requests that select it by a header, and to `b` otherwise; `a:b` splits the requests
+/// between the two.
 pub(crate) fn routing(name: &str, hosts: &[&str]) -> Part {
     let virtual_hosts = hosts.iter().map(|text| {
         let mut routes: Vec<_> = text.split('+').map(route_to).collect();

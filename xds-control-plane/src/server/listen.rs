@@ -1,4 +1,4 @@
-//! Accepting connections, of which there may be only so many, and of one address fewer.
+//! The acceptor of connections, limited in total and for each address.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) per_peer: usize,
     /// Until TLS is agreed on and the first bytes of a request are there.
     pub(crate) opening: Duration,
-    /// After how long without a sign of the other side its system is asked.
+    /// The idle time after which TCP keep-alive probes are sent.
     pub(crate) keep_alive: Duration,
 }
 
@@ -36,7 +36,7 @@ pub(crate) trait Upgrade: Clone + Send + 'static {
     fn upgrade(self, stream: TcpStream) -> impl Future<Output = io::Result<Transport>> + Send;
 }
 
-/// Without TLS.
+/// Connections without TLS.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -135,7 +135,7 @@ pub(crate) fn accept(
 }
 
 impl<U: Upgrade> Acceptor<U> {
-    /// The next connection. `None`: there are no more, which does not happen.
+    /// Returns the next connection. `None` if there are no more, which does not happen.
     async fn next(&mut self) -> Option<Accepted> {
         loop {
             tokio::select! {

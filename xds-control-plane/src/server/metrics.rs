@@ -125,7 +125,7 @@ impl Metrics {
         self.streams.get_or_create(&labels).dec();
     }
 
-    /// A client lacks a cluster that it refused, or no longer does.
+    /// Counts a client that lacks a cluster that it rejected, or no longer does.
     pub(crate) fn withholds(&self, withholds: bool) {
         if withholds {
             self.withheld.inc();
@@ -142,7 +142,7 @@ impl Metrics {
         self.turned_away.inc();
     }
 
-    /// A response of so many bytes goes out on a stream.
+    /// Counts a response of this many bytes on a stream.
     pub(crate) fn sent(&self, response: &Response, bytes: usize) {
         let labels = type_labels(response.reply.resource_type, response.subscription);
         self.responses.get_or_create(&labels).inc();
@@ -161,7 +161,7 @@ impl Metrics {
         family.get_or_create(&type_label(resource_type)).inc();
     }
 
-    /// A unary call or a poll has been answered.
+    /// Counts a unary call or a poll.
     pub(crate) fn fetched(&self, resource_type: ResourceType, subscription: Subscription) {
         let labels = type_labels(resource_type, subscription);
         self.fetches.get_or_create(&labels).inc();

@@ -166,11 +166,11 @@ impl Followed {
         Ok((followed, Handshakes(newest)))
     }
 
-    /// Looks at the files from time to time.
+    /// Checks the files from time to time.
     pub(super) async fn run(mut self) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            // A slow disk keeps nobody waiting.
+            // A slow disk delays no handshake.
             let looked = tokio::task::spawn_blocking(move || {
                 self.look();
                 self

@@ -7,9 +7,10 @@ use super::{Subscription, Version};
 /// The encoded message, once for all subscriptions or once for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bodies {
-    /// The same for everybody.
+    /// The same for every subscriber.
     Same(Bytes),
-    /// One for each [`Subscription`], since the resource says where what it refers to comes from.
+    /// One for each [`Subscription`], since the resource contains the source of the resources that it
+    /// refers to.
     PerSubscription {
         /// The body for aggregated streams.
         aggregated: Bytes,

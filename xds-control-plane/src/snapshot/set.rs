@@ -18,7 +18,7 @@ impl ResourceSet {
         self.by_name.get(name)
     }
 
-    /// All of them, by name.
+    /// Returns all resources, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Resource>> {
         self.by_name.values()
     }

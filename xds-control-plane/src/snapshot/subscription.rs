@@ -11,6 +11,6 @@ pub enum Subscription {
 }
 
 impl Subscription {
-    /// All of them.
+    /// All subscriptions.
     pub const ALL: [Self; 3] = [Self::Aggregated, Self::Separate, Self::Rest];
 }

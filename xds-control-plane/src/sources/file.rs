@@ -49,15 +49,16 @@ impl FollowedFile {
         &self.path
     }
 
-    /// Waits until there is something else than the last time, and returns it: the content, or why it cannot be read. The
-    /// first time that is at once, unless the file was just written.
+    /// Waits until the content differs from the last result, and returns it: the content, or the reason why
+    /// it cannot be read. The first result comes at once, unless the file was just written.
     ///
-    /// Content counts when it was read twice with some time between, or has not been touched for a while: editors and `cp`
-    /// empty a file before they write it. One that is still empty then is no content either; `{}` is.
+    /// Content counts when it was read twice with some time between, or has not changed for a while:
+    /// editors and `cp` empty a file before they write it. A file that is still empty then has no content
+    /// either; `{}` does.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when it is dropped.
+    /// Dropping it loses no change.
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
             let path = self.path.clone();
@@ -83,7 +84,8 @@ impl FollowedFile {
         }
     }
 
-    /// The content as it is now, or why it cannot be read: two looks have to see the same, since it may be being written.
+    /// Reads the content again, or returns the reason why it cannot be read. Two reads have to be equal,
+    /// since the file may be in the middle of a write.
     pub(super) async fn again(&mut self) -> Result<String, String> {
         let mut content = read(self.path.clone()).await;
         for _ in 0..MOST_LOOKS {

@@ -157,7 +157,7 @@ pub(crate) struct Followed {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SourceStatus {
-    /// Its name.
+    /// The source's name.
     pub name: Arc<str>,
     /// True if it was read once.
     pub is_ready: bool,

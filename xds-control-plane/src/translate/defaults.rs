@@ -69,7 +69,8 @@ impl Default for Defaults {
 impl Defaults {
     /// Reads the key's value. An unusable field keeps its default and is reported; the others apply.
     ///
-    /// Numbers may be texts and so may `true` and `false`; times are texts such as `0.4s` or `250ms`, or numbers of seconds.
+    /// Numbers may be texts and so may `true` and `false`; times are texts such as `0.4s` or `250ms`, or
+    /// numbers of seconds.
     ///
     /// # Errors
     ///
@@ -251,6 +252,6 @@ fn seconds(seconds: f64) -> Option<Duration> {
     const LEAST: f64 = 0.001;
     const MOST: f64 = 86_400.0;
     let is_sound = (LEAST..=MOST).contains(&seconds);
-    // What is written with milliseconds is meant so, and not with what floating point makes of it.
+    // A value in milliseconds is exact, and not what floating point makes of it.
     is_sound.then(|| Duration::from_millis((seconds * 1000.0).round() as u64))
 }

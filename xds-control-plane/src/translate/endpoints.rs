@@ -76,7 +76,7 @@ impl Live {
         live
     }
 
-    /// Some say it for all: thousands of instances may have the same problem.
+    /// Records a problem, if there are not too many yet: thousands of instances may have the same.
     fn problem(&mut self, code: &'static str, message: String) {
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push((code, message));
@@ -122,7 +122,7 @@ impl Live {
         groups.sort();
         let mut seen = BTreeSet::new();
         let localities = groups.into_iter().filter_map(|(priority, zone, places)| {
-            // Who is in two datacenters is in the nearer one.
+            // An instance in two datacenters counts for the nearer one.
             let places: Vec<_> = places.iter().filter(|place| seen.insert(**place)).collect();
             (!places.is_empty()).then(|| LocalityLbEndpoints {
                 locality: Some(Locality {

@@ -210,10 +210,10 @@ fn branches_of<'t>(
     })
 }
 
-/// The service's own weight, then those of its canaries, 100 together.
+/// Returns the service's own weight, then those of its canaries, 100 together.
 ///
-/// Canaries are served in the order of their names until 100 is given away. One without a live instance gets nothing: its
-/// share stays with the service, where it is answered.
+/// Canaries get their shares in the order of their names until 100 is used up. One without a live instance
+/// gets no share: it stays with the service, which can handle the requests.
 fn weights(
     main: &Target<'_>,
     branches: &[(&Branch, &Target<'_>, &Live)],

@@ -22,8 +22,8 @@ use crate::proto::{duration, number, regex};
 /// The header with which a client stays with the service itself.
 const STICKY_HEADER: &str = "x-sticky-uid";
 
-/// Its values that mean yes. One matcher has room for one exact value, and this is one route; in an expression they are
-/// eight instructions of a hundred.
+/// The values of that header that mean yes, as an expression. One matcher has room for one exact value
+/// only, and this has to be one route. As an expression they take eight instructions of a hundred.
 const STICKY_VALUES: &str = "1|[yY]es|[tT]rue";
 
 /// The header that names a branch.
@@ -46,7 +46,8 @@ pub(super) struct BranchTarget {
     pub(super) operation: String,
 }
 
-/// The virtual host of a service of the registry: its branches, then those who want to stay, then everybody by weight.
+/// Returns the virtual host of a service of the registry: routes to its branches, then the route for sticky
+/// requests, which stay with the service itself, then all others by weight.
 pub(super) fn registry_host(
     settings: HostSettings<'_>,
     branches: &[BranchTarget],
@@ -81,7 +82,7 @@ pub(super) fn registry_host(
     }
 }
 
-/// The virtual host of any other service: everybody goes there.
+/// Returns the virtual host of any other service, to which all requests go.
 pub(super) fn plain_host(settings: HostSettings<'_>) -> VirtualHost {
     let to = weighted(&[(settings.name.into(), 100)]);
     VirtualHost {
@@ -138,7 +139,7 @@ pub(super) fn branch_header(branch: &str, options: &TranslateOptions) -> Option<
         let pattern = format!("(?i){}", ::regex::escape(branch));
         return re2_size::fits(&pattern).then(|| header(BRANCH_HEADER, &pattern, options));
     }
-    // No expression: there is nothing to escape, and names may be as long as they are.
+    // No expression: there is nothing to escape, and names may have any length.
     let name = StringMatcher {
         match_pattern: Some(MatchPattern::Exact(branch.to_owned())),
         ignore_case: true,

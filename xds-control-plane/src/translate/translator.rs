@@ -37,7 +37,7 @@ impl Translated {
         }
     }
 
-    /// Takes the endpoints of a cluster, as far as they are known.
+    /// Sets the endpoints of a cluster, as far as they are known.
     pub(super) fn assign(&mut self, cluster: &str, live: &Live, own: &str) {
         let unknown = live.unknown(own);
         // Those that are known are better than none, and that there are none is to be known.
@@ -193,7 +193,7 @@ impl Translator {
         }
         // Tags are for services that the registry does not know.
         for (name, service) in &known.catalog.services {
-            // One that is not known may ask for it, too; if it did before it stays as it was.
+            // An unknown service may have opted in too; if it had before, it stays unchanged.
             let may_ask = tags::asks_to_be_served(service) || !service.unknown.is_empty();
             if of_registry.contains(name) || !may_ask {
                 continue;

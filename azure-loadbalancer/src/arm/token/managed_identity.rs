@@ -1,4 +1,4 @@
-//! The identity of a machine.
+//! Tokens of a machine's identity.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use url::Url;
 use super::{AccessToken, PUBLIC_RESOURCE, TokenError, TokenSource, grant};
 use crate::arm::Transport;
 
-/// The instance metadata service, which only the machine itself reaches.
+/// The URL of the instance metadata service, which only the machine itself reaches.
 const ENDPOINT: &str = "http://169.254.169.254";
 const API_VERSION: &str = "2018-02-01";
 /// The statuses of the endpoint while it starts or is updated ("Retry guidance" in Azure's documentation of
@@ -28,7 +28,7 @@ pub struct ManagedIdentity {
 }
 
 impl ManagedIdentity {
-    /// The machine's own identity, or the only one that was assigned to it.
+    /// Creates a source for the machine's own identity, or for the only one assigned to it.
     pub fn new(transport: impl Transport + 'static) -> Self {
         Self {
             transport: Arc::new(transport),
@@ -38,14 +38,14 @@ impl ManagedIdentity {
         }
     }
 
-    /// One of several that were assigned to the machine, by its client id.
+    /// Selects one of several assigned identities by its client id.
     #[must_use]
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
         self.client = Some(id.into());
         self
     }
 
-    /// Another metadata service. Default: `http://169.254.169.254`.
+    /// Sets the URL of the metadata service. Default: `http://169.254.169.254`.
     #[must_use]
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
         self.endpoint = address.into();
@@ -79,7 +79,7 @@ impl TokenSource for ManagedIdentity {
             url.query_pairs_mut().append_pair("client_id", client);
         }
         let request = Request::get(url.as_str())
-            // It keeps those away who can only make a machine fetch an address.
+            // The header keeps out attackers who can only make a machine fetch a URL.
             .header("Metadata", "true")
             .body(Bytes::new())
             .map_err(|error| {

@@ -1,4 +1,4 @@
-//! Tags of services, which stand for their addresses in security rules.
+//! Service tags, which stand for the addresses of services in security rules.
 
 /// The service tags without regions.
 const PLAIN: [&str; 9] = [

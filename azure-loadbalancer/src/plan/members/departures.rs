@@ -19,10 +19,11 @@ enum State {
     There,
 }
 
-/// The interfaces whose nodes are no members any more.
+/// Returns the interfaces whose nodes are no longer members.
 ///
-/// While no node takes part, only those leave that are told to: who sees nobody any more has more often lost its own view. A machine
-/// without a node leaves only if every node has a machine; else the list and the machines are of two minds about names.
+/// While no node takes part, only excluded nodes leave: a controller that sees no node has more often lost
+/// its own view. A machine without a node leaves only if every node has a machine; otherwise the list and the
+/// machines disagree about names.
 pub(super) fn of<'a>(world: &World<'a>, machines: &Machines<'a>) -> BTreeSet<&'a ArmId> {
     let mut states: BTreeMap<&ArmId, State> = BTreeMap::new();
     let mut has_all_machines = true;

@@ -10,11 +10,11 @@ use crate::service::ServiceKey;
 /// The owners of addresses.
 #[derive(Debug)]
 pub(super) struct Known<'w> {
-    /// Addresses that only services have which stay as they are.
+    /// The addresses that only unchanged services have.
     retained: HashSet<String>,
-    /// Addresses that services which stay as they are share with others: the protocols in lower case and ports of theirs.
+    /// The addresses that unchanged services share with others: the protocols in lower case, and their ports.
     shared: HashMap<String, Ports>,
-    /// Addresses that are, or were, of services that may change, or of nobody any more.
+    /// The present and former addresses of services that may change, and of orphans.
     released: HashMap<String, Option<&'w ServiceKey>>,
     /// True if an unknown address stays.
     strangers_stay: bool,
@@ -23,7 +23,7 @@ pub(super) struct Known<'w> {
     node_ports: Ports,
     /// The node addresses, to which packets without a floating address are sent.
     nodes: BTreeSet<String>,
-    /// The addresses of machines that are, or were, in the cluster's pools.
+    /// The addresses of present and former machines in the cluster's pools.
     machines: HashSet<String>,
 }
 
@@ -38,6 +38,7 @@ impl<'w> Known<'w> {
             None => subject.is_held() || subject.is_wanted(),
         };
         let subjects = || world.subjects.iter().enumerate();
+        // Services whose new address is pending count as unchanged: their old addresses must stay open.
         let staying: HashSet<_> = subjects().filter(stays).map(|(index, _)| index).collect();
         let mut released = HashMap::new();
         for (index, subject) in subjects().filter(|(index, _)| !staying.contains(index)) {
@@ -46,6 +47,8 @@ impl<'w> Known<'w> {
         }
         let (retained, shared) = addresses_of_who_stays(world, &staying);
         let nodes = desired::node_addresses(world);
+        // A caller may name an address that the snapshot does not have, such as that of a deleted load
+        // balancer.
         if let Some(only) = &world.request.only
             && let Some(address) = &only.address
         {
@@ -61,7 +64,7 @@ impl<'w> Known<'w> {
                 released.entry(address).or_insert(None);
             }
         } else if world.request.only.is_none() && !world.request.keeps_orphans {
-            // Nodes that have left, whoever's rules lead there.
+            // The addresses of departed nodes, whatever the rules that lead there.
             for address in world.members().filter(|address| !nodes.contains(address)) {
                 released.entry(address).or_insert(None);
             }
@@ -139,7 +142,7 @@ impl<'w> Known<'w> {
         self.released.get(destination).is_none_or(Option::is_none)
     }
 
-    /// The services whose addresses were there and are not any more.
+    /// Returns the services whose addresses were there before and no longer are.
     pub(super) fn owners_of(
         &self,
         before: &HashSet<String>,
@@ -163,8 +166,8 @@ fn is_about(properties: &SecurityRuleProperties, wanted: &Ports) -> bool {
     ports.any(|port| wanted.contains(&(protocol.clone(), port.clone())))
 }
 
-/// The addresses of services that stay as they are: those that nobody else uses who may change, and the others with the ports that
-/// are theirs.
+/// Returns the addresses of unchanged services: those that no changing service uses, and the others with
+/// their ports.
 fn addresses_of_who_stays(
     world: &World<'_>,
     staying: &HashSet<SubjectIndex>,
@@ -178,6 +181,7 @@ fn addresses_of_who_stays(
             let Some(address) = world.address_of(frontend).map(str::to_owned) else {
                 continue;
             };
+            // The rules at the frontend show which other services share the address.
             let others_stay = world
                 .rules_at(balancer, frontend)
                 .all(|(owner, _)| match owner {
@@ -188,6 +192,7 @@ fn addresses_of_who_stays(
                 retained.insert(address);
                 continue;
             }
+            // On a shared address only the ports of this service stay open.
             let theirs = world.rules_at(balancer, frontend);
             let theirs = theirs.filter(|(owner, _)| *owner == Owner::Subject(*index));
             let ports = theirs.filter_map(|(_, rule)| {
@@ -201,12 +206,13 @@ fn addresses_of_who_stays(
     (retained, shared)
 }
 
-/// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named or not.
+/// Returns the protocols and ports at which load balancers reach nodes for unchanged services, named or not.
 fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
     let balancers = world.snapshot.load_balancers.iter();
     let balancers = balancers.filter(|balancer| world.is_ours(balancer));
     let rules = balancers.flat_map(|balancer| &balancer.properties.load_balancing_rules);
     let theirs = rules.filter(|rule| {
+        // With a floating address packets keep the frontend's address, so node ports are not reached.
         rule.properties.enable_floating_ip != Some(true)
             && match world.owner(&rule.name, true) {
                 Owner::Subject(index) => staying.contains(&index),

@@ -1,4 +1,4 @@
-//! Single security rules: whose they are, and whether they say what is asked for.
+//! Single security rules: their owners, and their comparison with requests.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(super) fn new(desired: &DesiredRule, priority: u16) -> SecurityRule {
     rule
 }
 
-/// Makes a rule what is asked for, but for its priority; whether anything had to be changed.
+/// Updates a rule except for its priority. Returns true if it changed.
 pub(super) fn update(
     rule: &mut SecurityRule,
     desired: &DesiredRule,
@@ -78,7 +78,7 @@ pub(super) fn update(
     } = properties;
     set_texts(source_port_range, source_port_ranges, &any, false);
     let ports = desired.ports.iter().cloned().collect();
-    // A port of any kind cannot be in a list.
+    // The wildcard port cannot be in a list.
     let ports_as_list = desired.as_lists && desired.protocol != SecurityProtocol::Any;
     set_texts(
         destination_port_range,
@@ -97,7 +97,7 @@ pub(super) fn update(
     before != *properties
 }
 
-/// Makes a rule lead to these; whether it had to be changed.
+/// Sets the destinations of a rule. Returns true if it changed.
 pub(super) fn set_destinations(
     properties: &mut SecurityRuleProperties,
     destinations: &BTreeSet<String>,
@@ -111,7 +111,7 @@ pub(super) fn set_destinations(
     )
 }
 
-/// Writes texts in one of the two ways, unless they are there in either.
+/// Writes texts as one value or as a list, unless they are present in either form.
 fn set_texts(
     single: &mut Option<String>,
     list: &mut Vec<String>,

@@ -1,4 +1,4 @@
-//! A resource manager that answers what a test says, one answer after the other.
+//! A scripted resource manager: one response after the other.
 
 use std::collections::VecDeque;
 use std::future::{Ready, ready};

@@ -350,7 +350,8 @@ fn an_internal_address_that_is_left_is_somebody_elses_at_once() {
     }
 }
 
-/// A service that has been moved and whose old frontend is still there stays where its frontend may be, whichever is read first.
+/// A moved service whose old frontend still exists stays where its frontend is allowed, whatever the order of
+/// reading.
 #[test]
 fn where_a_service_stays_does_not_depend_on_what_is_read_first() {
     let config = Config {
@@ -377,7 +378,7 @@ fn where_a_service_stays_does_not_depend_on_what_is_read_first() {
         let frontends = azure.frontends("as-1-internal");
         let own = frontends[0].properties.private_ip_address.clone();
         assert_eq!(Some(ip.to_string()), own);
-        // Both may be: it is the first by name.
+        // Both may be: the first by name wins.
         assert_eq!(on("as,as-1").0.as_deref(), Some("as-1-internal"));
         assert_eq!(on("as").0.as_deref(), Some("testCluster-internal"));
     }
@@ -440,7 +441,7 @@ fn a_uid_that_two_have_is_refused() {
 #[test]
 fn a_copy_with_the_same_uid_takes_nothing_over() {
     for config in [note(), current()] {
-        // Whatever the order of their names is.
+        // The order of names does not matter.
         for name in ["a-copy", "z-copy"] {
             let mut azure = empty();
             azure.converge(&config, &[service("web", &[80])], &[]);
@@ -452,7 +453,7 @@ fn a_copy_with_the_same_uid_takes_nothing_over() {
             assert_eq!(log, Vec::<String>::new(), "{name}");
             assert_eq!(azure.snapshot, before);
             assert!(plan.orphans.is_empty(), "{:?}", plan.orphans);
-            // Nor when the copy is thrown away.
+            // The same after the copy is deleted.
             copy.deleting = true;
             let services = [copy, service("web", &[80])];
             azure.converge(&config, &services, &[]);

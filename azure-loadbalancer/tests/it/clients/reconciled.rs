@@ -12,7 +12,7 @@ use testkit::peers;
 
 use super::{LIMIT, checked, run_with};
 
-/// A server in which the reconciler has made two services reachable, and what it says of them.
+/// Starts a server in which the reconciler has made two services reachable. Returns its report about them.
 async fn reconciled() -> (EmulatorServer, Value) {
     let emulator = Emulator::new(EmulatorOptions::default().id_casing_seed(7));
     emulator.with(|machine| {

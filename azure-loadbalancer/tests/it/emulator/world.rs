@@ -1,4 +1,4 @@
-//! A resource manager with a network, and short ways to ask it.
+//! A resource manager with a network, and helpers for requests.
 
 use azure_loadbalancer::emulator::{EmulatorOptions, Machine};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) const NETWORK: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
 pub(crate) const COMPUTE: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute";
 
-/// A group, a network with two subnets, and an empty security group.
+/// Creates a group, a network with two subnets, and an empty security group.
 pub(crate) fn world(options: EmulatorOptions) -> Machine {
     let mut machine = Machine::new(options);
     machine.add_group("s", "rg", "westus");
@@ -65,7 +65,7 @@ impl Answer {
     }
 }
 
-/// Sends a request with the usual version.
+/// Sends a request with the usual API version.
 pub(crate) fn ask(machine: &mut Machine, method: &str, path: &str, body: Option<Value>) -> Answer {
     ask_with(machine, method, path, body, &[])
 }

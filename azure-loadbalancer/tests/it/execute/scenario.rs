@@ -1,4 +1,4 @@
-//! Services and faults by chance.
+//! Random services and faults.
 
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ impl Wish {
     pub(crate) fn service(&self) -> Service {
         let mut made = service(&format!("svc{}", self.number), &self.ports);
         for port in &mut made.ports {
-            // Two without a floating address would be in each other's way, and whoever was there first would stay.
+            // Two services without a floating address would clash, and the result would depend on their
+            // order.
             port.node_port = Some(20_000 + 10_000 * u16::from(self.number) + port.port);
         }
         made.source_ranges.clone_from(&self.ranges);

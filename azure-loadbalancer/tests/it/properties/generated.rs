@@ -1,4 +1,4 @@
-//! Services and clusters at random.
+//! Random services and clusters.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Asked {
             )
     }
 
-    /// The services of a list; each is there or not.
+    /// Returns the present services of a list.
     fn services(list: &[Option<Self>], config: &Config) -> Vec<Service> {
         let there = list
             .iter()
@@ -143,7 +143,7 @@ impl Asked {
 pub(crate) struct Told {
     readiness: Readiness,
     unreadable: bool,
-    /// Another one's address in place of its own.
+    /// The address of another machine in place of its own.
     address: Option<u8>,
 }
 
@@ -202,7 +202,7 @@ impl Step {
     }
 }
 
-/// Up to three steps, one after the other.
+/// Generates up to three steps.
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let service = proptest::option::weighted(0.7, Asked::any());
     let services = proptest::collection::vec(service, 5);
@@ -214,7 +214,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..4)
 }
 
-/// All editions, skus, ways of membership and orders.
+/// Generates configurations of all editions, SKUs, kinds of membership and orders.
 pub(crate) fn configs() -> impl Strategy<Value = Config> {
     let flags = proptest::array::uniform3(any::<bool>());
     (0..4u8, flags).prop_map(|(kind, [break_first, few, exclusive])| Config {
@@ -225,8 +225,8 @@ pub(crate) fn configs() -> impl Strategy<Value = Config> {
         },
         maximum_load_balancer_rule_count: if few { 6 } else { 250 },
         maximum_interface_rule_count: if few { 8 } else { 299 },
-        // Who is not alone leaves what it cannot prove to be its own: pools of interfaces do not tell the addresses of nodes that have
-        // left, and in 2018 nobody looked for a proof.
+        // Without exclusive rights, unproven rules stay: pools of interfaces do not contain the addresses of
+        // departed nodes, and the edition of 2018 did not check.
         exclusive_security_group: exclusive || kind < 3,
         ..match kind {
             0 => note(),

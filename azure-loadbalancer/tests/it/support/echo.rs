@@ -1,4 +1,4 @@
-//! The same resources as somebody else would give them back: parts in another order, ids in another case.
+//! The same resources in another form: parts in another order, ids in another letter case.
 
 use azure_loadbalancer::Snapshot;
 use serde::Serialize;
@@ -24,7 +24,7 @@ impl Echo {
     }
 
     fn next(&mut self) -> u64 {
-        // xorshift64, which never comes to zero.
+        // xorshift64, which never reaches zero.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -24,7 +24,7 @@ impl Pace {
         }
     }
 
-    /// Takes a token, and says when it counts: now, or when there is one.
+    /// Takes a token, and returns the time at which it is available.
     pub(crate) fn take(&mut self) -> Instant {
         let now = Instant::now();
         self.full_at = self.full_at.max(now) + self.period;

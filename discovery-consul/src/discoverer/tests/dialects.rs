@@ -1,4 +1,4 @@
-//! Services, instances and what they say.
+//! Tests of services, instances and their labels.
 
 use super::*;
 

@@ -188,7 +188,7 @@ async fn an_empty_stale_answer_is_asked_for_at_the_leader() {
     assert_eq!(watched.instances("sas"), 9);
     assert_eq!(watched.datacenter("sas").held, 0);
     assert_eq!(watched.datacenter("sas").failure, None);
-    // Only doubtful answers cost a second question.
+    // Only doubtful results cost a second query.
     consul.heal();
     watched.pass(20).await;
     let leaders = || {
@@ -243,7 +243,7 @@ async fn a_service_that_can_never_be_read_is_waited_for_only_so_long() {
     assert_eq!(watched.instances("sas"), 6);
 }
 
-/// Reads that only make sure go on all the time, and keep nothing that is gone.
+/// Periodic reads continue all the time, and do not keep removed instances.
 #[tokio::test(start_paused = true)]
 async fn in_a_large_and_far_datacenter_what_is_gone_goes_at_once() {
     let consul = consul_with(2000);
@@ -298,7 +298,7 @@ async fn one_instance_does_not_vanish_because_the_history_begins_anew() {
         .await;
     watched.pass(60).await;
     assert_eq!(watched.instances("sas"), 1);
-    // One that is gone without any doubt goes at once.
+    // A loss without any doubt applies at once.
     let gone_at = tokio::time::Instant::now();
     consul.deregister("sas", "n0", "web");
     watched.has("sas", "web", &[]).await;

@@ -1,4 +1,4 @@
-//! Requests and answers, byte by byte.
+//! Tests of requests and responses, byte by byte.
 
 use std::io::Write;
 use std::time::Duration;

@@ -78,7 +78,7 @@ async fn checks_index(client: &ConsulClient) -> u64 {
         .unwrap()
 }
 
-/// An agent registers at the servers a moment after it was told.
+/// Registers a service. An agent forwards it to the servers a moment later.
 async fn registered(client: &ConsulClient, service: ServiceDefinition) {
     client.register(&service).await.unwrap();
     testkit::time::eventually("it is in the catalog", || async {

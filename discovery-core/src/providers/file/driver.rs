@@ -47,7 +47,7 @@ enum Seen {
 /// The result of reading the files.
 struct Look {
     seen: Seen,
-    /// `None`: they hold what they held before.
+    /// The new content. `None` if it is unchanged.
     outcome: Option<Result<Loaded, FileError>>,
 }
 
@@ -100,7 +100,7 @@ impl Follower {
             () = self.watch.signalled() => {}
             () = tokio::time::sleep(poll) => return,
         }
-        // Whoever writes a file writes it in several steps.
+        // Files are usually written in several steps.
         let settle = self.options.settle.min(LONGEST);
         let latest = Instant::now() + self.options.settle_max.min(LONGEST);
         let mut quiet = Instant::now() + settle;
@@ -132,7 +132,7 @@ impl Follower {
         });
     }
 
-    /// Returns whether anybody needs to know.
+    /// Applies the new content. Returns true if subscribers must be notified.
     fn note_contents(&self, state: &mut ProviderState, loaded: Loaded) -> bool {
         let Loaded {
             config,
@@ -151,7 +151,7 @@ impl Follower {
         notify
     }
 
-    /// Returns whether anybody needs to know.
+    /// Records an error. Returns true if subscribers must be notified.
     fn note_failure(&self, state: &mut ProviderState, error: FileError) -> bool {
         let message = with_cause(&error);
         tracing::warn!(
@@ -181,7 +181,7 @@ impl Drop for Follower {
     }
 }
 
-/// Reads the files, on a thread where that may take its time. `None`: the runtime is shutting down.
+/// Reads the files on a thread that may block. Returns `None` if the runtime is shutting down.
 async fn look(
     paths: &Arc<[PathBuf]>,
     options: &Arc<FileOptions>,

@@ -25,11 +25,12 @@ use crate::provider::{ConfigProvider, ProviderState, Strictness};
 /// Several files lie on top of each other in the order given, key by key, as `appsettings.Production.json` lies on
 /// `appsettings.json`.
 ///
-/// A change is noticed by watching the files' directories, so atomic renames and the links of Kubernetes' ConfigMaps
-/// work, and by reading the files every few seconds where watching fails. It is taken in when nothing has changed for a
-/// moment. Files that cannot be read or understood change nothing: the configuration before serves on, and the state
-/// says why. So does a file that is deleted, or replaced by something that is no regular file: a pipe, a device, a
-/// directory. Reading that does not end within 10 s is given up, and tried again when it has ended after all.
+/// A change is noticed by watching the files' directories, so atomic renames and the links of Kubernetes'
+/// ConfigMaps work, and by reading the files every few seconds where watching fails. It is applied when
+/// nothing has changed for a moment. Files that cannot be read or parsed change nothing: the previous
+/// configuration continues to serve, and the state contains the reason. The same applies to a file that is
+/// deleted, or replaced by something other than a regular file: a pipe, a device, a directory. A read that
+/// does not end within 10 s is abandoned, and retried when it has ended.
 ///
 /// ```no_run
 /// use discovery_core::{FileProvider, Merge};
@@ -69,7 +70,7 @@ pub enum FileError {
         /// All problems, with pointers that begin at the document.
         problems: Problems,
     },
-    /// There is no file to read.
+    /// An empty list of files.
     #[error("no configuration file is given")]
     NoFile,
     /// The tokio runtime is shutting down.
@@ -82,7 +83,7 @@ impl FileProvider {
     ///
     /// # Errors
     ///
-    /// A file is missing, cannot be read or cannot be understood.
+    /// A file is missing, cannot be read or cannot be parsed.
     pub async fn open<P: Into<PathBuf>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, FileError> {
@@ -230,9 +231,9 @@ impl FileOptions {
     ///
     /// # Errors
     ///
-    /// A file is missing, cannot be read or cannot be understood: a program that starts should say so and end. Values
-    /// that cannot be used show in the merged configuration, since [filters](crate::ConfigFilter) may still change
-    /// them.
+    /// A file is missing, cannot be read or cannot be parsed: a program that starts should report that and
+    /// end. Unusable values show in the merged configuration, since [filters](crate::ConfigFilter) may
+    /// still change them.
     ///
     /// # Panics
     ///
@@ -240,7 +241,7 @@ impl FileOptions {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; then nothing is followed.
+    /// May be dropped at any time; then the files are not followed.
     pub async fn open<P: Into<PathBuf>>(
         self,
         paths: impl IntoIterator<Item = P>,

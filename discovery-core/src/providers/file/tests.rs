@@ -388,7 +388,7 @@ async fn dropping_the_provider_ends_the_following() {
     assert_eq!(address(&state), "http://a");
 }
 
-/// The whole way: what is bad in a file is refused as a whole, and told.
+/// A bad value in a file rejects the file as a whole, and is reported.
 #[tokio::test]
 async fn a_bad_value_refuses_the_file_and_not_what_serves() {
     let fixture = Fixture::new(&text("http://a"));

@@ -20,7 +20,8 @@ pub(super) struct DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// Watches the directories of `paths`. Where the system cannot watch, there are no signals, and a warning.
+    /// Watches the directories of `paths`. If the system cannot watch, there are no notifications, but a
+    /// warning.
     pub(super) fn new(paths: &[PathBuf]) -> Self {
         let signal = Arc::new(Notify::new());
         let watcher = watch(paths, Arc::clone(&signal));

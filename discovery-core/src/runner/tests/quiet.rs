@@ -87,8 +87,8 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_round() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Dropped after any number of polls, in whatever state: what was published can still be read, and the source is
-    /// shown as stopped.
+    /// Dropped after any number of polls, in any state: the published state can still be read, and the
+    /// source is shown as stopped.
     #[test]
     fn the_driver_can_be_dropped_anywhere(polls in 0_usize..40) {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -6,7 +6,7 @@ mod values;
 use super::*;
 use crate::member::{MemberStatus, Tags};
 
-/// Tags with what a test says of them.
+/// Tags in a test.
 type Pairs<'t> = &'t [(&'t str, &'t str)];
 
 /// A member that is alive.

@@ -35,7 +35,7 @@ impl Failure {
         self
     }
 
-    /// About a request to which the agent said something after which it does not go on.
+    /// Attaches the request that caused the failure, and the agent's error for it.
     pub(super) fn about(mut self, seq: u64, said: Option<ClientError>) -> Self {
         self.seq = Some(seq);
         self.said = said.map(Arc::new);

@@ -55,7 +55,7 @@ pub(super) struct Routes {
     pending: BTreeMap<u64, Pending>,
     /// The requests in the order in which the agent does them, which is one after the other.
     order: VecDeque<u64>,
-    /// Since when the agent has had nothing to do before the first of `order`.
+    /// The time since which the first request of `order` is the next one for the agent.
     since: Instant,
     streams: BTreeMap<u64, Arc<Queue>>,
     stopped: VecDeque<u64>,
@@ -69,7 +69,7 @@ impl Routes {
             shared,
             pending: BTreeMap::new(),
             order: VecDeque::new(),
-            // Of no meaning before something is asked.
+            // Without meaning before the first request.
             since: Instant::now(),
             streams: BTreeMap::new(),
             stopped: VecDeque::new(),
@@ -135,7 +135,7 @@ impl Routes {
         let next = match self.streams.get(&seq) {
             Some(queue) => Next::Record(Arc::clone(queue)),
             None if self.stopped.contains(&seq) => Next::Stopped,
-            // Whether a body follows is only known to those who know what was asked.
+            // The presence of a body depends on the request.
             None => {
                 let detail = format!("the agent answers a request that nobody made ({seq})");
                 return Err(Failure::protocol(detail));
@@ -187,7 +187,7 @@ impl Routes {
             && let Some(queue) = &pending.stream
         {
             self.streams.insert(seq, Arc::clone(queue));
-            // Whoever asked may have gone before there was anything to stop.
+            // The caller may have been dropped before there was anything to stop.
             if queue.is_abandoned() {
                 self.shared.stream_dropped.notify_one();
             }
@@ -200,7 +200,7 @@ impl Routes {
         refused.then(|| ClientError::refusal(&self.agent, &pending.command, error))
     }
 
-    /// Gives the answer to whom it belongs. The agent goes on with the next request.
+    /// Passes the reply to its caller. The agent continues with the next request.
     fn answer(
         &mut self,
         seq: u64,
@@ -217,7 +217,7 @@ impl Routes {
             Some(refusal) => pending.answer.fail(refusal),
             None => {
                 if let Err(error) = pending.answer.succeed(body) {
-                    // It is answered with the end of the connection.
+                    // Answered by the end of the connection.
                     self.pending.insert(seq, pending);
                     return Err(error.into());
                 }
@@ -250,7 +250,7 @@ impl Routes {
             Next::Header | Next::Record(_) | Next::Stopped => None,
         };
         for (seq, mut pending) in without_body.into_iter().chain(self.pending) {
-            // An agent that leaves the cluster ends, and it may end before its answer is on the way.
+            // An agent that leaves the cluster ends, and it may end before its reply is sent.
             let has_left = pending.command == "leave" && failure.kind == ClientErrorKind::Closed;
             if has_left && pending.answer.succeed(&[]).is_ok() {
                 continue;

@@ -19,7 +19,7 @@ use crate::member::{Member, Tags};
 use crate::wire::frames::FrameReader;
 use crate::wire::messages::{Request, RequestHeader, ResponseHeader, encode_event, encode_members};
 
-/// An agent that does what the test says.
+/// An agent that a test scripts.
 struct Script {
     requests: FrameReader<ReadHalf<DuplexStream>>,
     replies: WriteHalf<DuplexStream>,
@@ -31,7 +31,7 @@ impl Script {
         Self::with_room(1 << 20)
     }
 
-    /// The same with so many bytes between them.
+    /// Creates the same with this buffer size between them.
     fn with_room(bytes: usize) -> (Self, DuplexStream) {
         let (agent, client) = tokio::io::duplex(bytes);
         let (requests, replies) = tokio::io::split(agent);
@@ -44,7 +44,7 @@ impl Script {
         self.next_request().await.expect("the client has gone")
     }
 
-    /// The same; `None` when the client has gone.
+    /// Reads the next request. Returns `None` when the client has closed the connection.
     async fn next_request(&mut self) -> Option<(u64, Request)> {
         let header = self.requests.next().await.unwrap()?;
         let header = RequestHeader::decode(&header).unwrap();

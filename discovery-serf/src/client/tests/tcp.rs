@@ -1,4 +1,4 @@
-//! Over TCP: whatever else may be on an agent's port.
+//! Tests over TCP, with other servers on an agent's port.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -119,8 +119,8 @@ impl Standing {
     }
 }
 
-/// The members that a later list lacks: they are not in it, or are no longer alive there without having said that they
-/// leave.
+/// Returns the members that a later list lacks: they are not in it, or no longer alive without having
+/// announced that they leave.
 fn lacking<'m>(before: &'m [Member], after: &[Member]) -> Vec<&'m Member> {
     let mut listed: HashMap<&str, bool> = HashMap::with_capacity(after.len());
     for member in after {

@@ -132,7 +132,7 @@ async fn round(discoverer: &SerfDiscoverer) -> Vec<String> {
     all
 }
 
-/// A runner, and what it says.
+/// A runner, and its state.
 struct Running {
     provider: DiscoveryProvider,
 }
@@ -162,7 +162,7 @@ impl Running {
             .map_or_else(Vec::new, destinations)
     }
 
-    /// The codes of the problems of the last answer.
+    /// Returns the codes of the problems of the last result.
     fn problems(&self) -> Vec<String> {
         let state = self.state();
         state.problems.iter().map(|p| p.code.to_string()).collect()

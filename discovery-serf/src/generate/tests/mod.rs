@@ -12,7 +12,7 @@ use super::*;
 use crate::catalog::CatalogOptions;
 use crate::member::{Member, MemberStatus, Tags};
 
-/// Tags with what a test says of them.
+/// Tags in a test.
 type Pairs<'t> = &'t [(&'t str, &'t str)];
 
 /// A member that is alive, of the service `service` unless that is empty, on port 5000.

@@ -88,7 +88,7 @@ impl Section {
         Self { options }
     }
 
-    /// Makes a discoverer. The file with the key is read to see whether it can be, and no agent is asked yet.
+    /// Creates a discoverer. The file with the key is read as a check, but no agent is polled yet.
     ///
     /// # Errors
     ///

@@ -32,8 +32,9 @@ pub(crate) enum FrameError {
 
 /// Cuts a stream into messages.
 ///
-/// It holds one message that is not complete, of at most `max_frame` bytes, and what has been read after it, which is less than
-/// [`READ`] allows. Nothing is allocated because of a length that a peer only announces.
+/// It holds one message that is not complete, of at most `max_frame` bytes, and what has been read after
+/// it, which is less than [`READ`] allows. Nothing is allocated because of a length that a peer only
+/// announces.
 #[derive(Debug)]
 pub(crate) struct FrameReader<R> {
     io: R,

@@ -3,8 +3,8 @@
 /// The most containers inside of each other. Agents send 4.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// The most values in one message: what is made of a message can be larger than the message, since a value may be one byte.
-/// A member takes 23 values and 2 for each tag, so these are 100,000 members with 7 tags.
+/// The most values in one message: what is made of a message can be larger than the message, since a value
+/// may be one byte. A member takes 23 values and 2 for each tag, so these are 100,000 members with 7 tags.
 pub(crate) const MAX_VALUES: u64 = 1 << 22;
 
 /// The violation of a limit or of the format.
@@ -20,8 +20,8 @@ pub(crate) enum Violation {
     Reserved,
 }
 
-/// Passes over one object, however many pieces it comes in. It looks at markers and lengths only, and at each of them once, so
-/// its time is linear in what has come, and its memory is constant.
+/// Skips one object, which may come in any number of pieces. It reads only markers and lengths, and each of
+/// them once, so its time is linear in the input, and its memory is constant.
 #[derive(Debug)]
 pub(crate) struct Skipper {
     /// Number of values still to come in each open container; the first is the message itself.
@@ -44,13 +44,13 @@ impl Skipper {
         }
     }
 
-    /// Goes on with a buffer that has what it had at the last call, and more. Returns the length of the object as soon as it
-    /// is there as a whole, and begins with the next one, at the beginning of the buffer then.
+    /// Continues with a buffer that has the input of the last call, and more. Returns the length of the
+    /// object as soon as it is complete, and then begins with the next one, at the beginning of the buffer.
     ///
     /// # Errors
     ///
-    /// As soon as it is known that the object is none or goes beyond a limit, also if that is only announced. There is no
-    /// going on then.
+    /// Returned as soon as the object is known to be malformed or beyond a limit, even if that is only
+    /// announced. The skipper cannot continue then.
     pub(crate) fn advance(
         &mut self,
         buffer: &[u8],

@@ -180,7 +180,8 @@ async fn what_is_announced_is_not_allocated() {
     );
 }
 
-/// Each marker and length is looked at once, or a few times when it comes in pieces: a long message in small pieces is linear.
+/// Each marker and length is read once, or a few times when it comes in pieces: a long message in small
+/// pieces takes linear time.
 #[test]
 fn the_time_is_linear() {
     let elements = 1 << 20;
@@ -273,7 +274,7 @@ proptest! {
 
     #[test]
     fn garbage_is_skipped_as_it_is_read(garbage in proptest::collection::vec(any::<u8>(), 0..200)) {
-        // Whatever is skipped as a whole can be read, to the same end; and the other way around.
+        // Input that is skipped as a whole can be decoded, to the same end, and vice versa.
         let skipped = skip(&garbage).ok().flatten();
         prop_assert_eq!(skipped, read_by_rmp(&garbage));
     }

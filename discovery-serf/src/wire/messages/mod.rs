@@ -38,7 +38,7 @@ use super::text::Text;
 #[error("{what} cannot be understood: {reason}")]
 pub(crate) struct DecodeError {
     what: &'static str,
-    /// Short and printable, whatever the peer sent.
+    /// The reason, short and printable for every input.
     reason: String,
 }
 

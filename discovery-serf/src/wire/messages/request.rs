@@ -47,24 +47,23 @@ pub(crate) enum Request {
         delete: Vec<String>,
     },
     Stats,
-    /// A command that this version does not know; an agent of tests may be asked for it.
+    /// A command that this version does not know. In tests, an agent may receive one.
     #[cfg(any(test, feature = "testing"))]
     Other {
         command: String,
     },
 }
 
-/// The presence of a body after the header of a reply, which is not visible on the wire. Nothing on the
-/// wire says so.
+/// The presence of a body after the header of a reply, which is not visible on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyBody {
     Never,
     OnSuccess,
-    /// Also with an error, unless the agent has not even looked at the command.
+    /// Also with an error, unless the agent has not handled the command.
     Always,
 }
 
-/// Errors of an agent that has not looked at the command: no body follows, whatever the command.
+/// Errors of an agent that has not handled the command: no body follows, for every command.
 pub(crate) const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 pub(crate) const HANDSHAKE_REQUIRED: &str = "Handshake required";
 pub(crate) const UNSUPPORTED_COMMAND: &str = "Unsupported command";
@@ -146,7 +145,7 @@ impl Request {
         out.text("Seq").uint(seq);
         match self {
             Self::Handshake { version } => {
-                // Versions are not negative; a request that says otherwise is none.
+                // Versions are not negative; a request with a negative one is invalid.
                 let version = u64::try_from(*version).unwrap_or_default();
                 out.map(1).text("Version").uint(version);
             }

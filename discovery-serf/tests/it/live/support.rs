@@ -21,7 +21,7 @@ pub(crate) const CRASH: Duration = Duration::from_secs(15);
 /// No timer of the source can be the cause of anything here.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
-/// A source at these agents that is asked by events alone.
+/// Returns the options of a source at these agents that is triggered only by events.
 pub(crate) fn options(agents: &[&SerfAgent]) -> SerfOptions {
     let addresses = agents.iter().map(|agent| agent.rpc_addr().to_string());
     SerfOptions::of(addresses).with_reconcile_interval(NEVER)
@@ -89,7 +89,7 @@ impl Published {
             .await
     }
 
-    /// Waits until a service has exactly these destinations; `None`: until there is no such service.
+    /// Waits until a service has exactly these destinations, or does not exist if they are `None`.
     pub(crate) async fn service(&self, name: &str, destinations: Option<&[(&str, &str)]>) {
         let wanted = destinations.map(|destinations| {
             let pairs = destinations.iter();
@@ -111,7 +111,7 @@ impl Published {
     }
 }
 
-/// The destinations of a service and their addresses; `None`: there is no such service.
+/// Returns the destinations of a service and their addresses. `None` if it does not exist.
 pub(crate) fn destinations_of(
     state: &ProviderState,
     service: &str,
@@ -133,7 +133,7 @@ pub(crate) fn url(agent: &SerfAgent, port: u16) -> String {
     format!("http://{}", std::net::SocketAddr::new(ip, port))
 }
 
-/// Measures from a cause to what came of it.
+/// Measures the time from a cause to its effect.
 pub(crate) struct Stopwatch {
     what: &'static str,
     started: Instant,
@@ -147,7 +147,7 @@ impl Stopwatch {
         }
     }
 
-    /// Says how long it took; panics when that was longer than the limit.
+    /// Reports the elapsed time. Panics if it is longer than the limit.
     #[track_caller]
     pub(crate) fn stop(self, limit: Duration) {
         let took = self.started.elapsed();

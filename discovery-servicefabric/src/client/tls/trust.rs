@@ -61,7 +61,8 @@ impl ServerTrust {
         Self(Rule::System)
     }
 
-    /// Certificates for the endpoint's host that one of these authorities has issued (PEM, one or more).
+    /// Trusts certificates for the endpoint's host that one of these authorities has issued (PEM, one or
+    /// more).
     ///
     /// # Errors
     ///
@@ -70,17 +71,17 @@ impl ServerTrust {
         Ok(Self(Rule::Authorities(pem::certificates(pem)?)))
     }
 
-    /// The same from a file, which is read once.
+    /// Trusts the authorities in a file, which is read once.
     ///
     /// # Errors
     ///
-    /// As of [`authorities_pem`](Self::authorities_pem), or the file cannot be read.
+    /// Those of [`authorities_pem`](Self::authorities_pem), or the file cannot be read.
     pub fn authorities_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
         Self::authorities_pem(&read(path.as_ref())?)
     }
 
-    /// Exactly these certificates, by their SHA-1 [thumbprints](Thumbprint), whatever host they are for and whether or not
-    /// they have expired.
+    /// Trusts exactly these certificates, by their SHA-1 [thumbprints](Thumbprint), independent of their
+    /// host and even if they have expired.
     ///
     /// # Errors
     ///
@@ -91,14 +92,14 @@ impl ServerTrust {
         Ok(Self(Rule::Thumbprints(parsed(thumbprints)?)))
     }
 
-    /// Certificates with one of these names, as subject's alternative name or as common name, whatever host the endpoint is.
-    /// Letters' case does not matter, and a certificate for `*.b.example` has the name `a.b.example`. The operating system must trust
-    /// their issuer (then only alternative names count) unless [`issued_by`](Self::issued_by) or
-    /// [`authorities`](Self::authorities) says otherwise.
+    /// Trusts certificates with one of these names, as subject's alternative name or as common name, for
+    /// every host of the endpoint. Case is ignored, and a certificate for `*.b.example` has the name
+    /// `a.b.example`. The operating system must trust their issuer (then only alternative names count)
+    /// unless [`issued_by`](Self::issued_by) or [`authorities`](Self::authorities) is used.
     ///
     /// # Errors
     ///
-    /// There is no name.
+    /// The list contains no name.
     pub fn names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Result<Self, TlsError> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         if names.iter().all(|name| name.trim().is_empty()) {

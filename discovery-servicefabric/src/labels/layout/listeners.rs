@@ -16,16 +16,16 @@ use crate::labels::replicas::{Candidate, Pool};
 /// A listener that has clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listener {
-    /// Its name; `None`: the first that can be used.
+    /// The listener's name. `None` for the first usable listener.
     pub(super) name: Option<String>,
     /// True if this is the listener of routes that name none. Its name is then left out of ids.
     pub(super) is_default: bool,
-    /// The label that asks for it, below the service's.
+    /// The label that selects it, below the service's.
     asked_by: Option<Vec<String>>,
 }
 
 impl Listener {
-    /// Its name, if it is named.
+    /// Returns the listener's name, if it has one.
     pub(super) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -57,8 +57,8 @@ impl Listener {
     }
 }
 
-/// All listeners that have clusters: the default one, those that routes name, and by option all that anybody has. If these
-/// are more than `most`, which is too many, the rest is not looked for.
+/// Returns all listeners that have clusters: the default one, those that routes name, and by option all
+/// listeners of any replica. The search stops at more than `most`, which is too many.
 pub(super) fn all(labelled: &Labelled, candidates: &[Candidate<'_>], most: usize) -> Vec<Listener> {
     let settings = &labelled.settings;
     let path = |path: &[&str]| path.iter().map(|&part| part.to_owned()).collect();
@@ -127,7 +127,8 @@ fn usable<'c>(
             continue;
         };
         for name in endpoints.names() {
-            // A listener without a name cannot be named. One that can be used somewhere need not be looked at again.
+            // A listener without a name cannot be selected. One that is usable somewhere need not be
+            // checked again.
             let is_new = !name.is_empty() && !names.contains(name);
             if !is_new || endpoints.choose(Some(name), schemes).is_err() {
                 continue;
@@ -183,7 +184,7 @@ fn result(layout: &Layout<'_>, candidate: &Candidate<'_>) -> Result<Vec<String>,
     }
 }
 
-/// Warns of partitions that have replicas, none of which can be reached at a listener that was asked for.
+/// Warns of partitions with replicas, none of which can be reached at a selected listener.
 pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) {
     let groups = layout.groups();
     for listener in layout

@@ -8,8 +8,8 @@ use crate::labels::replicas::Pool;
 /// The suffix of the id of a route for reads.
 pub(super) const READS: &str = "reads";
 
-/// Methods that do not change anything, as far as HTTP is concerned (RFC 9110 section 9.2.1). TRACE is left to writes: it
-/// asks for the request itself.
+/// The safe methods of HTTP (RFC 9110 section 9.2.1). TRACE counts as a write, since its response contains
+/// the request itself.
 const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 /// A route, or one of the two that it becomes, with the replicas that it goes to.
@@ -20,8 +20,8 @@ pub(super) struct Split {
     pub(super) route: RouteConfig,
 }
 
-/// The routes that a route becomes. The one for reads has one more condition than the one for everything else, so it comes
-/// first (methods before hosts before headers); the other one keeps the rank that it had.
+/// The routes that a route becomes. The one for reads has one more condition than the one for everything
+/// else, so it comes first (methods before hosts before headers); the other one keeps the rank that it had.
 pub(super) fn split(route: &RouteConfig, roles: &Roles, pools: &[Pool]) -> Vec<Split> {
     let mut reads = route.clone();
     let mut writes = Some(route.clone());

@@ -28,7 +28,7 @@ pub(super) fn most_listeners(settings: &Settings, groups: usize, candidates: usi
     settings.max_generated / each.max(1)
 }
 
-/// Refuses a service that would become too much.
+/// Rejects a service that would become too large.
 pub(super) fn check(layout: &Layout<'_>) -> Result<(), Problem> {
     let labelled = layout.labelled;
     let (listeners, pools) = (layout.listeners.len(), layout.pools.len());

@@ -66,7 +66,7 @@ fn add_origin(metadata: &mut Metadata, service: &ServiceDescription) {
     }
 }
 
-/// Sets what is known better than labels can, in whatever case they write it.
+/// Sets a value that is known better than from labels, replacing it in any spelling.
 pub(in crate::labels) fn set(metadata: &mut Metadata, key: &str, value: &str) {
     metadata.retain(|written, _| !same_id(written, key));
     metadata.insert(key.to_owned(), value.to_owned());

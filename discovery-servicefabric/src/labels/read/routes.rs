@@ -28,7 +28,8 @@ const LABELS: RouteLabels = RouteLabels {
 pub(in crate::labels) struct ServiceRoute {
     pub(in crate::labels) id: RouteId,
     pub(super) name: String,
-    /// Without a cluster, unless it goes to clusters that are not made here.
+    /// The route's configuration. The cluster is missing, unless the labels name clusters that are not made
+    /// here.
     pub(in crate::labels) config: RouteConfig,
     /// The listener that it chooses, if it does.
     pub(in crate::labels) listener: Option<String>,
@@ -37,7 +38,7 @@ pub(in crate::labels) struct ServiceRoute {
 }
 
 impl ServiceRoute {
-    /// Its name in the labels.
+    /// Returns the route's name in the labels.
     pub(in crate::labels) fn name(&self) -> &str {
         &self.name
     }
@@ -123,7 +124,7 @@ fn repeated_key(transform: &TransformConfig) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Says which labels contradict each other, or do nothing.
+/// Reports labels that contradict each other, or have no effect.
 fn check(node: &LabelNode<'_>, route: &ServiceRoute, settings: &Settings) {
     if route.listener.is_some() && route.goes_elsewhere() {
         let pointer = node.locate(["ServiceFabric", "ListenerName"]);

@@ -36,9 +36,9 @@ pub(in crate::labels) struct Settings {
 pub(in crate::labels) enum Roles {
     /// The selected replicas serve all requests.
     Alike(ReplicaSelection),
-    /// Reads, told by their methods, go to secondaries.
+    /// Reads, recognized by their methods, go to secondaries.
     ByMethod,
-    /// Reads, told by a header, go to secondaries.
+    /// Reads, recognized by a header, go to secondaries.
     ByHeader(RouteHeader),
 }
 
@@ -175,7 +175,7 @@ fn roles(node: &LabelNode<'_>, service: &ServiceDescription, options: &LabelOpti
     }
 }
 
-/// The header that tells a read: with one of some values, or, if there are none, with any.
+/// Returns the header that marks a read: with one of some values, or with any value if none are given.
 fn read_header(node: &LabelNode<'_>, routing: RoleRouting) -> Option<RouteHeader> {
     let name = node.text("Name");
     let values = node.list("Value");

@@ -1,4 +1,4 @@
-//! Default routes and paths that begin with the name of a service.
+//! Tests of default routes and of paths that begin with the name of a service.
 
 use serde_json::json;
 

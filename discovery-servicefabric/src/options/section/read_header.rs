@@ -1,4 +1,4 @@
-//! The header that tells a read.
+//! The header that marks a read.
 
 use proxy_model::Problem;
 use proxy_model::config::{HeaderMatchMode, RouteHeader};

@@ -34,11 +34,11 @@ fn rule_of(place: Place, field: &str) -> Option<&'static Rule> {
     rows.find(|rule| rule.types.contains(&field))
 }
 
-/// A filter, or another extension, as it is configured.
+/// A filter, or another extension, with its configuration.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extension<'e> {
     pub(super) name: &'e str,
-    /// `None`: it comes from elsewhere, or there is none.
+    /// The configuration. `None` if it comes from elsewhere, or if there is none.
     pub(super) config: Option<&'e Any>,
     /// True if proxies that do not support it may ignore it.
     pub(super) is_optional: bool,
@@ -100,7 +100,8 @@ pub(super) fn fields_close(
     closes
 }
 
-/// Refuses what a route, a virtual host or all of them say to filters, unless it makes no difference to who may send.
+/// Rejects the filter settings of a route, a virtual host or a route configuration, unless they do not
+/// affect who may send.
 pub(super) fn per_filter<'c>(
     configs: impl IntoIterator<Item = (&'c String, &'c Any)>,
     reading: &mut Reading,

@@ -1,4 +1,4 @@
-//! The rules that say how the provider treats a filter or a field.
+//! The rules for the treatment of filters and fields.
 
 /// The place of a field or filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -76,7 +76,8 @@ fn listener(chains: Vec<FilterChain>) -> Listener {
     }
 }
 
-/// Names of routes that are open, and of those that are closed, and whether the listener is refused in part.
+/// Returns the names of the open routes and of the closed ones, and true if the listener is partly
+/// rejected.
 fn doors(listener: &Listener) -> (Vec<String>, Vec<String>, bool) {
     let (read, problems) = read_listener(listener).unwrap();
     let names = |sources: Vec<RouteSource>| {
@@ -185,7 +186,7 @@ fn optional_filters_may_be_unknown_and_disabled_ones_do_nothing() {
         ("example.Unknown", true, false, false),
         ("example.Unknown", false, true, false),
         ("example.Unknown", false, false, true),
-        // Envoy knows it, and keeps somebody out.
+        // Envoy supports it, and it restricts senders.
         (
             "envoy.extensions.filters.http.rbac.v3.RBAC",
             true,
@@ -386,7 +387,7 @@ fn a_restriction_that_is_new_closes_what_was_open() {
     assert_eq!(after(&filtered), 0);
 }
 
-/// Headers that tell Envoy's own from others must not come from clients.
+/// Headers that mark Envoy's internal requests must not come from clients.
 #[test]
 fn internal_headers_are_taken_off_and_are_no_condition() {
     let mut routes = all(host(&["a"], vec![route("first"), route("second")]));

@@ -20,7 +20,7 @@ pub(crate) struct Block {
 
 /// A table.
 pub(crate) struct Table {
-    /// The heading that it stands under.
+    /// The heading above the table.
     pub(crate) heading: String,
     /// The place in the last line `` Place: `…` `` under that heading.
     pub(crate) place: Option<String>,
@@ -82,7 +82,7 @@ impl Page {
         }
     }
 
-    /// The table under `heading` whose first column is called `first`.
+    /// Returns the table under `heading` whose first column is called `first`.
     pub(crate) fn table(&self, heading: &str, first: &str) -> &Table {
         let mut found = self
             .tables
@@ -95,7 +95,7 @@ impl Page {
 }
 
 impl Table {
-    /// Position of the column called `name`.
+    /// Returns the index of the column `name`.
     pub(crate) fn column(&self, name: &str) -> usize {
         let found = self.header.iter().position(|header| header == name);
         found.unwrap_or_else(|| panic!("no column `{name}` under `{}`", self.heading))

@@ -47,7 +47,7 @@ impl ControlPlane {
         Self::start_with(program, registry, consul, "").await
     }
 
-    /// The same with `more` at the end of its file.
+    /// Starts one with `more` at the end of its file.
     pub(crate) async fn start_with(
         program: &Peer,
         registry: &Path,
@@ -83,24 +83,24 @@ impl ControlPlane {
         self.process.kill().await;
     }
 
-    /// Freezes it (SIGSTOP): its connections stay, the kernel still accepts new ones, and nothing answers.
+    /// Suspends it (SIGSTOP): its connections stay, the kernel still accepts new ones, but nothing responds.
     pub(crate) fn suspend(&self) {
         self.process.suspend();
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub(crate) fn resume(&self) {
         self.process.resume();
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub(crate) async fn stop(&mut self) {
         self.process.terminate();
         let (status, said) = self.process.wait_with_output().await;
         assert!(status.success(), "{said}");
     }
 
-    /// Starts it again where it was, and waits until it serves.
+    /// Restarts it at the same address, and waits until it serves.
     pub(crate) async fn restart(&mut self) {
         self.process = launch(&self.program, &self.config).await;
         let admin = self.admin;
@@ -166,7 +166,7 @@ async fn launch(program: &Peer, config: &Path) -> PeerProcess {
     process
 }
 
-/// A gateway that obeys control planes.
+/// A gateway that follows control planes.
 pub(crate) struct Gateway {
     process: PeerProcess,
     file: ConfigFile,
@@ -200,7 +200,7 @@ impl Gateway {
         }
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub(crate) async fn stop(&mut self) {
         self.process.terminate();
         let (status, said) = self.process.wait_with_output().await;
@@ -211,12 +211,12 @@ impl Gateway {
         );
     }
 
-    /// Starts it again where it was, and waits until it serves.
+    /// Restarts it at the same address, and waits until it serves.
     pub(crate) async fn restart(&mut self) {
         self.process = run(&self.file).await;
     }
 
-    /// Has a second process take the place of the first, and waits until that has ended.
+    /// Replaces the process by a second one, and waits for the end of the first.
     pub(crate) async fn replace(&mut self) {
         let successor = run(&self.file).await;
         let (status, said) = self.process.wait_with_output().await;
@@ -283,7 +283,7 @@ impl Envoy {
         fs::write(&path, file(name, &all)).expect("the folder is ours");
         let mut command = program.command();
         command.arg("-c").arg(&path);
-        // Several on one machine, each small.
+        // Several run on one machine, so each is small.
         command.args([
             "--use-dynamic-base-id",
             "--concurrency",
@@ -304,7 +304,7 @@ impl Envoy {
         envoy
     }
 
-    /// A counter or gauge; `None`: there is none of that name.
+    /// Returns a counter or gauge. `None` if there is none of that name.
     pub(crate) async fn stat(&self, name: &str) -> Option<u64> {
         let text = asked(self.admin, &format!("/stats?filter=^{name}$")).await?;
         let (_, number) = text.trim().rsplit_once(": ")?;

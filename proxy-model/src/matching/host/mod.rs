@@ -19,8 +19,8 @@ pub use self::request::RequestHost;
 /// The longest name that DNS knows is 253 bytes long; this leaves room for a `.` at the end.
 const MAX_NAME: usize = 255;
 
-/// The longest text that is looked at: a character of a name takes at most 4 bytes in Unicode, and at least one in ASCII
-/// form, unless IDNA ignores it.
+/// Maximum length of a pattern. A character of a name takes at most 4 bytes in Unicode, and at least one in
+/// ASCII form, unless IDNA ignores it.
 const MAX_TEXT: usize = 4 * MAX_NAME;
 
 /// A pattern for the host and port that a request names.
@@ -53,8 +53,8 @@ pub(super) enum Name {
 
 /// The specificity of a host pattern; smaller ranks are tried first.
 ///
-/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything, no pattern at
-/// all. Of two wildcards, the longer one is smaller.
+/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything,
+/// no pattern at all. Of two wildcards, the longer one is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostRank {
     class: HostClass,
@@ -84,7 +84,7 @@ impl HostPattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// Says what is wrong and, where that can be guessed, what was meant.
+    /// Returns the problem and, if it can be guessed, the correction.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
             return Err(HostError::Empty);
@@ -103,8 +103,8 @@ impl HostPattern {
         })
     }
 
-    /// Parses a pattern whose name may be in ASCII form (`xn--nicode-2ya`), as systems other than configuration files write it.
-    /// The pattern is the one of the name in Unicode.
+    /// Parses a pattern whose name may be in ASCII form (`xn--nicode-2ya`), which systems other than
+    /// configuration files use. The pattern is the one of the name in Unicode.
     ///
     /// # Errors
     /// As [`parse`](Self::parse); a name that is not the ASCII form of any name.
@@ -165,8 +165,8 @@ impl HostPattern {
         &self.name
     }
 
-    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is the same for
-    /// patterns that the same hosts match.
+    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is
+    /// the same for patterns that the same hosts match.
     pub fn to_ascii(&self) -> String {
         self.signature()
     }
@@ -197,8 +197,8 @@ impl HostPattern {
     }
 }
 
-/// The host of a request, perhaps with a port, as clients send it: a name in Unicode becomes its ASCII form (`xn--…`). `None` for what
-/// is no name.
+/// Converts the host of a request, perhaps with a port: a name in Unicode becomes its ASCII form (`xn--…`).
+/// `None` if it is not a name.
 pub fn host_to_ascii(text: &str) -> Option<String> {
     if text.is_ascii() {
         return Some(text.to_owned());

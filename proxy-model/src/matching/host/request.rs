@@ -16,10 +16,10 @@ pub struct RequestHost<'a> {
 }
 
 impl<'a> RequestHost<'a> {
-    /// Splits what a request calls its authority: `example.com:8443`.
+    /// Splits the authority of a request: `example.com:8443`.
     ///
-    /// Without a port it is 443 if the request came over TLS, else 80. A port that is not a number is no port at all, which
-    /// no pattern with a port matches.
+    /// Without a port it is 443 if the request came over TLS, otherwise 80. A port that is not a number
+    /// counts as no port, so that no pattern with a port matches.
     #[inline]
     pub fn parse(authority: &'a str, https: bool) -> Self {
         let mut bytes = authority.bytes();
@@ -48,8 +48,8 @@ impl<'a> RequestHost<'a> {
         Self { name, port }
     }
 
-    /// The name in ASCII form and in the case in which it was sent, or the IPv6 address in brackets. Empty if the request
-    /// named none. A name that has no ASCII form is as it was sent.
+    /// The name in ASCII form and in the case in which it was sent, or the IPv6 address in brackets. Empty
+    /// if the request named none. A name that has no ASCII form is as it was sent.
     pub fn name(&self) -> &str {
         &self.name
     }

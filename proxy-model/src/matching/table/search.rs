@@ -14,7 +14,7 @@ pub(super) struct Request<'a, C, H: ?Sized> {
     pub(super) head: &'a H,
     /// The relevant part of the path, encoded and decoded, if that is not the same.
     path: Option<(&'a str, &'a str)>,
-    /// Its segments, for routes that look at more than the tries do.
+    /// The path's segments, for routes that look at more than the tries do.
     segments: OnceCell<DecodedPath<'a>>,
     /// The bit of the method, if it is a standard one.
     method: u8,
@@ -25,7 +25,7 @@ pub(super) trait Visitor {
     /// Entries of this rank or a greater one are of no interest.
     fn bound(&self) -> u32;
 
-    /// Looks at entries that the trie allows, sorted by rank.
+    /// Visits entries that the trie allows, sorted by rank.
     fn visit(&mut self, entries: &[Entry]);
 }
 

@@ -79,7 +79,7 @@ pub enum TemplateErrorKind {
         /// The name.
         name: String,
     },
-    /// Something follows a catch-all.
+    /// A catch-all that is not the end of the template.
     #[error("something follows the catch-all `{}`", shortened(name))]
     CatchAllNotLast {
         /// The catch-all's name.
@@ -100,7 +100,7 @@ pub enum TemplateErrorKind {
         /// The catch-all's name.
         name: String,
     },
-    /// A parameter is optional and has a default value.
+    /// A parameter that is optional and has a default value.
     #[error(
         "the parameter `{}` is optional and has a default value",
         shortened(name)

@@ -24,7 +24,7 @@ const STATES: usize = 256 << 10;
 
 /// The expressions of one configuration. Equal ones are compiled once.
 ///
-/// Together they take a few times 16 MiB at most; those for which nothing is left are refused.
+/// Together they take at most a few times 16 MiB. Expressions beyond the budget are rejected.
 #[derive(Debug)]
 pub(crate) struct Expressions {
     /// Behind an `Arc`, since each clone of an expression would keep the states that it finds for itself.
@@ -44,7 +44,7 @@ impl Default for Expressions {
 }
 
 impl Expressions {
-    /// Takes any text for an expression and compiles none, for who wants to know no more than the form of a template.
+    /// Accepts any text as an expression without compiling it, for reading only the form of a template.
     pub(super) fn unread() -> Self {
         Self {
             is_compiling: false,
@@ -54,14 +54,14 @@ impl Expressions {
 
     /// Compiles an expression that, as in ASP.NET Core, ignores case and may match anywhere in the value.
     ///
-    /// Matching takes time in proportion to the value, whatever the expression.
+    /// Matching takes time in proportion to the value, for every expression.
     pub(super) fn compile(&mut self, expression: &str) -> Result<Arc<Regex>, Kind> {
         let text = if self.is_compiling { expression } else { "" };
         if let Some(compiled) = self.compiled.get(text) {
             return compiled.clone();
         }
         if self.left == 0 {
-            // Not kept: there is no end to the texts that are refused from here on.
+            // Not kept: the number of texts that are rejected from here on is unlimited.
             return Err(Kind::RegexBudget { most: BUDGET });
         }
         let compiled = self.compile_new(text);
@@ -100,7 +100,7 @@ fn build(expression: &str, size: usize) -> Result<Regex, Kind> {
             if let regex::Error::CompiledTooBig(most) = error {
                 return Kind::RegexTooLarge { most };
             }
-            // The last line says what is wrong; those before it draw where.
+            // The last line has the problem; those before it show the place.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             Kind::Regex {

@@ -57,15 +57,16 @@ const MAX_PARAMETERS: usize = 64;
 /// | `{id:int:min(1)}` | only what satisfies every constraint |
 /// | `{{`, `}}` | a brace |
 ///
-/// Constraints: `int`, `long`, `bool`, `datetime`, `decimal`, `double`, `float`, `guid`, `minlength(n)`, `maxlength(n)`,
-/// `length(n)`, `length(min,max)`, `min(n)`, `max(n)`, `range(min,max)`, `alpha`, `regex(…)`, `required`, `file`,
-/// `nonfile`. In a `regex`, braces are doubled.
+/// Constraints: `int`, `long`, `bool`, `datetime`, `decimal`, `double`, `float`, `guid`, `minlength(n)`,
+/// `maxlength(n)`, `length(n)`, `length(min,max)`, `min(n)`, `max(n)`, `range(min,max)`, `alpha`,
+/// `regex(…)`, `required`, `file`, `nonfile`. In a `regex`, braces are doubled.
 ///
-/// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64 parameters; a `regex`
-/// is compiled to at most 256 KiB, and all that differ in one configuration to 16 MiB.
+/// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64
+/// parameters; a `regex` is compiled to at most 256 KiB, and all that differ in one configuration to 16
+/// MiB.
 ///
-/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays as it is. What does
-/// not decode stays as it is, too. A `/` at the end of a path makes no difference.
+/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays
+/// encoded, and so do invalid escapes. A `/` at the end of a path makes no difference.
 ///
 /// ```
 /// use proxy_model::matching::PathTemplate;
@@ -100,7 +101,7 @@ enum Segment {
     },
 }
 
-/// Text that stands for itself.
+/// Literal text.
 #[derive(Debug)]
 struct Literal {
     text: Box<str>,
@@ -138,7 +139,7 @@ pub(super) enum Shape<'a> {
     Literal(&'a str),
     /// A segment that is not empty.
     Any,
-    /// All that is left.
+    /// The rest of the path.
     Rest,
 }
 
@@ -154,7 +155,7 @@ impl PathTemplate {
     /// Parses a template.
     ///
     /// # Errors
-    /// Says at which byte of `text` what is wrong.
+    /// Returns the problem and its byte offset in `text`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         Self::parse_with(text, &mut Expressions::default())
     }
@@ -208,10 +209,10 @@ impl PathTemplate {
         self.accepts(&self.cut(encoded, &path::decode(encoded)))
     }
 
-    /// The values that a percent-encoded path has for the parameters, or `None` if it does not match.
+    /// Returns the values of the parameters in a percent-encoded path, or `None` if it does not match.
     ///
-    /// A parameter that the path leaves out has its default value, or no value. So does a catch-all that has nothing
-    /// left to catch.
+    /// A parameter that the path leaves out has its default value, or no value. The same applies to a
+    /// catch-all with nothing to match.
     pub fn capture(&self, path: &str) -> Option<RouteValues> {
         let encoded = path::relevant(path);
         let text = path::decode(encoded);
@@ -235,9 +236,10 @@ impl PathTemplate {
             .map(|parameter| parameter.index)
     }
 
-    /// Shows `look` what a percent-encoded path that matches has for the parameter at a position, decoded wholly: `%2F` is a
-    /// slash here, since the value is no part of a path any more. `None` if it has no value, as with
-    /// [`capture`](Self::capture). Allocates only if the path has escapes.
+    /// Calls `look` with the value of the parameter at a position in a percent-encoded path that matches.
+    /// The value is fully decoded: `%2F` becomes a slash, since the value is no longer part of a path.
+    /// `None` if it has no value, as with [`capture`](Self::capture). Allocates only if the path has
+    /// escapes.
     pub(crate) fn with_value<T>(
         &self,
         path: &str,
@@ -261,7 +263,8 @@ impl PathTemplate {
                     let value = &path.rest(segment)[range.clone()];
                     Some(match value.contains('%') {
                         false => Cow::Borrowed(value),
-                        // A slash that was left, or a `%` that stands for itself: only the encoded text says which.
+                        // A slash that was left encoded, or a literal `%`: only the encoded text shows
+                        // which.
                         true => {
                             let encoded = path.encoded_rest(segment);
                             let encoded = percent::encoded_range(encoded, Part::Path, range);
@@ -373,7 +376,8 @@ impl PathTemplate {
             )
     }
 
-    /// Shows `each` what a path that [fits](Self::fits) has for every parameter, until that returns `false`.
+    /// Calls `each` with every parameter's value in a path that [fits](Self::fits), until it returns
+    /// `false`.
     fn walk(&self, path: &DecodedPath<'_>, each: &mut dyn FnMut(Capture<'_>) -> bool) -> bool {
         self.segments.iter().enumerate().all(|(index, segment)| {
             let given = index < path.count();

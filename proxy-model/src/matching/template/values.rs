@@ -6,7 +6,7 @@ use crate::matching::text::equal_ignoring_case;
 
 /// The values that a path has for the parameters of a template, in the template's order.
 ///
-/// Names ignore case. Values are decoded text, except that `%2F` stays as it is.
+/// Names are compared ignoring case. Values are decoded text, except that `%2F` stays encoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteValues(Vec<RouteValue>);
 

@@ -7,7 +7,7 @@ use super::{Parameter, PathTemplate, Segment};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateSegment<'t> {
-    /// Text that stands for itself, decoded.
+    /// Literal text, decoded.
     Literal(&'t str),
     /// `{name}`: a segment that is not empty.
     Parameter(TemplateParameter<'t>),
@@ -21,7 +21,7 @@ pub enum TemplateSegment<'t> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplatePart<'t> {
-    /// Text that stands for itself, decoded.
+    /// Literal text, decoded.
     Literal(&'t str),
     /// Text that is not empty.
     Parameter(TemplateParameter<'t>),
@@ -31,7 +31,7 @@ pub enum TemplatePart<'t> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateParameter<'t> {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'t str,
     /// True if the parameter is written with a `?`.
     pub optional: bool,

@@ -96,7 +96,8 @@ impl Draft<'_> {
             return None;
         }
         if !says_something {
-            // YARP writes no header then, and no `X-Forwarded-…` either, which nobody expects of an empty list.
+            // YARP writes no header then, and no `X-Forwarded-…` either, which is surprising for an empty
+            // list.
             problems.push(
                 entry
                     .invalid(
@@ -151,7 +152,7 @@ fn default_name(part: XForwardedPart) -> HeaderName {
     })
 }
 
-/// An action as it is written, of which `Off` leaves no trace in the compiled form.
+/// The action as written. `Off` is not kept in the compiled form.
 #[derive(Clone, Copy)]
 enum Action {
     On(ForwardedAction),

@@ -21,8 +21,8 @@ use crate::problem::{Problem, Problems};
 use crate::suggest::{did_you_mean, listed, shortened};
 
 impl Transforms {
-    /// Compiles a route's transforms. Every entry is looked at, and every problem is added to `problems` under
-    /// `pointer`, the place of the list; `None` when one of them is an error.
+    /// Compiles a route's transforms. Every entry is checked, and every problem is added to `problems`
+    /// under `pointer`, the place of the list. Returns `None` if one of them is an error.
     pub fn compile(
         configs: &[TransformConfig],
         pointer: &str,

@@ -16,7 +16,7 @@ pub struct Application {
     pub name: FabricName,
     /// The name of the application type.
     pub type_name: String,
-    /// The version of its type; during an upgrade still the old one.
+    /// The version of its type. During an upgrade, the old one.
     pub type_version: String,
     /// The parameters that differ from the defaults of the type.
     pub parameters: IndexMap<String, String>,
@@ -26,7 +26,7 @@ pub struct Application {
     pub created_at: Moment,
     /// Names of its services.
     pub services: BTreeSet<FabricName>,
-    /// The upgrade that is under way, or the last one.
+    /// The upgrade in progress, or the last one.
     pub upgrade: Option<ApplicationUpgrade>,
 }
 
@@ -61,13 +61,13 @@ pub struct ApplicationUpgrade {
     pub state: UpgradeState,
     /// The mode: how the upgrade advances from domain to domain.
     pub mode: UpgradeMode,
-    /// The version of the type before.
+    /// The former version of the type.
     pub from_version: String,
-    /// The parameters before.
+    /// The former parameters.
     pub from_parameters: IndexMap<String, String>,
-    /// The version of the type that is rolled out.
+    /// The new version of the type.
     pub to_version: String,
-    /// The parameters that are rolled out.
+    /// The new parameters.
     pub to_parameters: IndexMap<String, String>,
     /// The domains in the order in which they are upgraded.
     pub domains: Vec<UpgradeDomainProgress>,
@@ -81,7 +81,7 @@ pub struct ApplicationUpgrade {
     pub domain_finished_at: Option<Moment>,
     /// The reason for a failure or rollback, as text. Empty if there was none.
     pub failure: String,
-    /// The same in one word.
+    /// The reason as a code.
     pub failure_reason: FailureReason,
     /// The time of the failure, or of the request to roll back.
     pub failed_at: Option<Moment>,
@@ -95,11 +95,11 @@ pub enum FailureReason {
     None,
     /// A client requested the rollback.
     Interrupted,
-    /// The application was not healthy.
+    /// The application was unhealthy.
     HealthCheck,
-    /// A domain took longer than it may.
+    /// A domain exceeded its time limit.
     UpgradeDomainTimeout,
-    /// All domains together took longer than they may.
+    /// The upgrade exceeded its time limit.
     OverallUpgradeTimeout,
 }
 
@@ -144,7 +144,7 @@ pub enum UpgradeDomainState {
     Pending,
     /// The replicas are being closed and reopened.
     InProgress,
-    /// Done.
+    /// The domain is complete.
     Completed,
 }
 
@@ -190,7 +190,7 @@ impl UpgradeState {
 /// The mode in which an upgrade advances from domain to domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpgradeMode {
-    /// Without looking at health.
+    /// The upgrade does not check health.
     #[default]
     UnmonitoredAuto,
     /// The upgrade waits for [`resume_upgrade`](crate::cluster::Cluster::resume_upgrade) before each domain

@@ -17,9 +17,9 @@ pub struct ApplicationType {
     pub version: String,
     /// The parameters of applications of this type, with their defaults.
     pub default_parameters: IndexMap<String, String>,
-    /// The service packages that it consists of.
+    /// The service packages.
     pub service_manifests: Vec<ServiceManifest>,
-    /// The services that every application of this type has from the beginning.
+    /// The default services of every application of this type.
     pub default_services: Vec<DefaultService>,
     /// The status.
     pub status: ApplicationTypeStatus,
@@ -72,11 +72,11 @@ pub struct ServiceManifest {
     pub name: String,
     /// The version.
     pub version: String,
-    /// The types of services that it has.
+    /// The service types.
     pub service_types: Vec<ServiceType>,
-    /// The programs that it runs.
+    /// The code packages.
     pub code_packages: Vec<CodePackage>,
-    /// The ports that it wants.
+    /// The endpoints.
     pub endpoints: Vec<EndpointResource>,
     /// The manifest as uploaded. `None`: it is generated from the package.
     pub manifest: Option<Arc<str>>,
@@ -128,13 +128,13 @@ pub struct CodePackage {
     pub version: String,
     /// The service types that its process registers. Empty for a helper program.
     pub hosts: Vec<String>,
-    /// The program that is run once before the main one.
+    /// The setup program, which runs once before the main one.
     pub setup: Option<String>,
     /// The program.
     pub program: String,
 }
 
-/// A port that a service package wants.
+/// An endpoint of a service package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointResource {
@@ -142,7 +142,7 @@ pub struct EndpointResource {
     pub name: String,
     /// Scheme of the address, e.g. `http`.
     pub protocol: String,
-    /// A fixed port; `None` for one that the node gives.
+    /// The fixed port. `None`: one of the node's ports.
     pub port: Option<u16>,
     /// The part of the address after the port: empty, or a path that begins with `/`.
     pub path: String,

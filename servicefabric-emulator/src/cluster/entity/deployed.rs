@@ -34,8 +34,8 @@ pub struct DeployedReplica {
     pub manifest_name: String,
     /// The code package that hosts it.
     pub code_package: String,
-    /// Role, status, address and all else.
+    /// The role, status, address and other properties.
     pub replica: Replica,
-    /// Id of the process that hosts it; `None` while none does. It is made up.
+    /// The synthetic id of the process that hosts it. `None` without a process.
     pub process_id: Option<u64>,
 }

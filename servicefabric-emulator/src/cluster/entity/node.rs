@@ -11,7 +11,7 @@ use crate::hosting::Moment;
 pub struct Node {
     /// The name, e.g. `_Node_0`.
     pub name: Arc<str>,
-    /// Address or host name under which it is reached.
+    /// The address or host name.
     pub address: String,
     /// The node type that it belongs to.
     pub node_type: String,
@@ -29,11 +29,11 @@ pub struct Node {
     pub is_seed_node: bool,
     /// Id: 32 hexadecimal digits.
     pub id: String,
-    /// Id of the present life of the node: another one after each restart.
+    /// The id of the present life of the node, which changes with each restart.
     pub instance_id: i64,
-    /// Since when it has been up; `None` while it is down.
+    /// The time since which the node is up. `None` while it is down.
     pub up_at: Option<Moment>,
-    /// Since when it has been down; `None` while it is up.
+    /// The time since which the node is down. `None` while it is up.
     pub down_at: Option<Moment>,
     /// The request that deactivated the node. `None` if it is active.
     pub deactivation: Option<Deactivation>,
@@ -48,7 +48,7 @@ impl Node {
     }
 }
 
-/// A deactivation that is under way, or done.
+/// A deactivation, in progress or complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deactivation {
@@ -106,7 +106,7 @@ wire_words!(NodeStatus {
 /// The nodes that a list includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeStatusFilter {
-    /// All that the cluster has: `default` and `all`.
+    /// All nodes of the cluster: `default` and `all`.
     #[default]
     All,
     /// The nodes of one status.
@@ -116,7 +116,7 @@ pub enum NodeStatusFilter {
 }
 
 impl NodeStatusFilter {
-    /// Reads the word of a request, in any case; `None` for another one.
+    /// Parses the word of a request, in any case. `None` for an unknown one.
     pub fn from_word(word: &str) -> Option<Self> {
         if word.eq_ignore_ascii_case("default") || word.eq_ignore_ascii_case("all") {
             return Some(Self::All);

@@ -22,18 +22,18 @@ pub struct Partition {
     pub status: PartitionStatus,
     /// The target number of replicas or instances.
     pub scale: ServiceScale,
-    /// The epoch of its primary; only of a stateful service.
+    /// The epoch of the primary. Only for stateful services.
     pub epoch: Epoch,
     /// The duration of the last quorum loss. Zero if there was none.
     pub last_quorum_loss: Span,
     /// The replicas or instances, by id.
     pub replicas: BTreeMap<i64, Replica>,
-    /// An id of its creation, which versions of answers begin with.
+    /// The id of its creation, with which versions of answers begin.
     pub(in crate::cluster) created_as: i64,
     /// The version of the partition's resolution: it grows with each change that the naming service would
     /// return.
     pub(in crate::cluster) lookup: u64,
-    /// Since when too few replicas are up.
+    /// The time since which too few replicas are up.
     pub(in crate::cluster) quorum_lost_at: Option<Moment>,
     /// The time at which the pending election of a primary ends.
     pub(in crate::cluster) reconfigured_at: Option<Moment>,
@@ -68,7 +68,7 @@ impl Partition {
 /// The keys of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionInformation {
-    /// All: the service is not divided.
+    /// All keys: the service has a single partition.
     Singleton,
     /// The numbers from `low` to `high`, both included.
     Int64Range {
@@ -82,7 +82,7 @@ pub enum PartitionInformation {
 }
 
 impl PartitionInformation {
-    /// The word for it in answers.
+    /// Returns the word in responses.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Singleton => "Singleton",
@@ -112,7 +112,7 @@ pub enum PartitionStatus {
     Ready,
     /// The partition has no usable replica.
     NotReady,
-    /// Too few replicas are up for a write.
+    /// Too few replicas are up for writes.
     InQuorumLoss,
     /// The partition is electing a new primary.
     Reconfiguring,
@@ -132,8 +132,8 @@ wire_words!(PartitionStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Epoch {
-    /// Grows with each new primary.
+    /// The number that grows with each new primary.
     pub configuration_version: i64,
-    /// Grows when state may have been lost.
+    /// The number that grows when state may have been lost.
     pub data_loss_version: i64,
 }

@@ -21,7 +21,7 @@ pub struct Replica {
     /// The published address, usually `{"Endpoints":{"http":"http://10.0.0.4:20001"}}`. Empty before the
     /// replica is open.
     pub address: String,
-    /// The activation of the service package that it lives in; empty for the shared one.
+    /// The activation id of the service package that hosts it. Empty for the shared one.
     pub activation_id: String,
     /// The duration of the last build.
     pub last_in_build: Span,
@@ -29,7 +29,7 @@ pub struct Replica {
     pub created_at: Moment,
     /// The time of the last change of status.
     pub since: Moment,
-    /// While it is taken out of service: until when it still answers. It is listed, but not resolved.
+    /// The time until which a draining instance still responds. It is listed, but not resolved.
     pub draining_until: Option<Moment>,
     /// The planned change.
     pub(in crate::cluster) intent: Intent,
@@ -37,7 +37,7 @@ pub struct Replica {
     pub(in crate::cluster) heir: bool,
     /// True if hosting has opened the replica, and it has not been closed since.
     pub(in crate::cluster) opened: bool,
-    /// Ports of its node that were given to it.
+    /// The ports of its node that are assigned to it.
     pub(in crate::cluster) ports: Vec<u16>,
     /// The address that the replica really published while another one is shown.
     pub(in crate::cluster) hidden_address: Option<String>,

@@ -42,13 +42,13 @@ pub struct Service {
     pub instance_close_delay: Span,
     /// The time to wait for a replica that is down before it is replaced.
     pub replica_restart_wait: Span,
-    /// The name that the DNS service of the cluster has for it; empty for none.
+    /// The name in the cluster's DNS service. Empty: none.
     pub dns_name: String,
     /// The time of creation.
     pub created_at: Moment,
     /// Ids of its partitions, sorted.
     pub partitions: BTreeSet<PartitionId>,
-    /// The listeners that its replicas open, and so the keys of their addresses.
+    /// The listeners of its replicas, which are the keys of their addresses.
     pub listeners: Vec<String>,
     /// Partitions by the lowest of their keys, or by their names.
     pub(in crate::cluster) by_key: PartitionIndex,
@@ -77,7 +77,7 @@ impl PartitionIndex {
         }
     }
 
-    /// The partition that may have the key; whether it has it is for the caller to see.
+    /// Returns the only partition that can have the key. The caller checks if it does.
     pub(in crate::cluster) fn candidate(&self, key: &PartitionKey) -> Option<PartitionId> {
         match key {
             PartitionKey::None => self.singleton,
@@ -144,7 +144,7 @@ pub enum ServiceScale {
     Stateful {
         /// The number of replicas.
         target: u32,
-        /// Below this many, the partition does not take writes.
+        /// The number of replicas below which the partition takes no writes.
         min: u32,
     },
 }
@@ -154,7 +154,7 @@ pub enum ServiceScale {
 pub enum PartitionScheme {
     /// One partition for the whole service.
     Singleton,
-    /// Into ranges of numbers.
+    /// Ranges of numbers.
     Int64Range {
         /// The lowest key.
         low: i64,
@@ -163,7 +163,7 @@ pub enum PartitionScheme {
         /// The number of ranges.
         count: u32,
     },
-    /// By names.
+    /// Names.
     Named(Vec<String>),
 }
 
@@ -178,7 +178,7 @@ impl PartitionScheme {
     }
 }
 
-/// The key by which a partition of a service is found.
+/// The key that selects a partition of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionKey {
     /// No key, for a service with a single partition.

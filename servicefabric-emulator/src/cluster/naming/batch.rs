@@ -1,4 +1,4 @@
-//! Several steps on the properties of a name, done as one.
+//! Batches: several steps on the properties of a name, as one operation.
 
 use super::store::no_property;
 use super::{BatchOutcome, Property, PropertyOperation, PropertyResult};

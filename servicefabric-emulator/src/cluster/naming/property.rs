@@ -17,7 +17,7 @@ pub struct Property {
     pub parent: FabricName,
     /// The time of the last write.
     pub modified_at: Moment,
-    /// Grows with each change in the whole naming service.
+    /// The number that grows with each change in the whole naming service.
     pub sequence_number: i64,
 }
 
@@ -37,7 +37,7 @@ pub enum PropertyValue {
 }
 
 impl PropertyValue {
-    /// The word for its kind in answers.
+    /// Returns the word for its kind in responses.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Binary(_) => "Binary",
@@ -69,10 +69,10 @@ pub struct SubNames {
     pub continuation_token: String,
 }
 
-/// A step of a batch. A batch is done as a whole or not at all.
+/// A step of a batch, which takes effect as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PropertyOperation {
-    /// Puts a property.
+    /// Writes a property.
     Put {
         /// The name of the property.
         name: String,
@@ -131,7 +131,7 @@ pub struct PropertyResult {
 /// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchOutcome {
-    /// All was done.
+    /// All steps succeeded.
     Done(Vec<PropertyResult>),
     /// The batch failed and changed nothing.
     Failed {

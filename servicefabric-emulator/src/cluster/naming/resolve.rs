@@ -40,7 +40,7 @@ impl ResolveCache {
         self.answers.remove(&partition);
     }
 
-    /// An answer that may still be given: not too old, and not the one that the caller has already.
+    /// Returns a cached answer that is still valid: not too old, and not the one that the caller already has.
     fn usable(
         &self,
         partition: PartitionId,
@@ -122,7 +122,7 @@ impl Cluster {
     }
 }
 
-/// The number in a version that grows with each change.
+/// Returns the number in a version, which grows with each change.
 fn lookup_of(version: &str) -> Result<u64, FabricError> {
     let mut parts = version.split(':');
     let lookup = parts.nth(1).and_then(|part| part.parse().ok());

@@ -11,18 +11,18 @@ use crate::hosting::Moment;
 const MAX_NAMES: usize = 500_000;
 /// The maximum number of properties of a name.
 const MAX_PROPERTIES: usize = 1000;
-/// The longest name of a property, in bytes.
+/// The maximum length of a property's name, in bytes.
 const MAX_PROPERTY_NAME: usize = 800;
-/// The largest value of a property, in bytes.
+/// The maximum size of a property's value, in bytes.
 pub(super) const MAX_VALUE: usize = 1024 * 1024;
-/// All values of a name together, in bytes.
+/// The maximum size of all values of a name, in bytes.
 const MAX_ALL_VALUES: usize = 16 * 1024 * 1024;
 
 /// The names of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cluster) struct NameStore {
     pub(super) names: BTreeMap<FabricName, Entry>,
-    /// Grows with each change.
+    /// The number that grows with each change.
     pub(super) sequence: i64,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Entry {
 }
 
 impl NameStore {
-    /// The name of an application or a service appears.
+    /// Adds the name of an application or a service.
     pub(in crate::cluster) fn insert_system(&mut self, name: &FabricName, _now: Moment) {
         self.names.entry(name.clone()).or_default().is_system = true;
     }
@@ -120,14 +120,14 @@ impl NameStore {
     }
 }
 
-/// Names and properties. Those of applications and services are there by themselves.
+/// Names and properties. Those of applications and services are managed automatically.
 impl Cluster {
     /// Returns true if the name exists.
     pub fn name_exists(&self, name: &FabricName) -> bool {
         self.names.names.contains_key(name)
     }
 
-    /// Creates a name, and those above it that are not there yet.
+    /// Creates a name, and the missing names above it.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` when there are names below it, it has properties, or it
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` if it has names below it, has properties, or
     /// is that of an application or a service.
     pub fn delete_name(&mut self, name: &FabricName) -> Result<(), FabricError> {
         let entry = self.names.entry(name)?;
@@ -189,7 +189,7 @@ impl Cluster {
             .take_while(move |found| found.as_str().starts_with(&prefix))
     }
 
-    /// The names below a name: right below it, or at any depth.
+    /// Returns the names below a name: directly below it, or at any depth.
     ///
     /// # Errors
     ///
@@ -220,8 +220,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_VALUE_TOO_LARGE` for a name of more than 800 bytes, a value of more than
-    /// 1 MiB, more than 1000 properties or more than 16 MiB together.
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_VALUE_TOO_LARGE` for a name of more than 800 bytes, a value
+    /// of more than 1 MiB, more than 1000 properties or more than 16 MiB together.
     pub fn put_property(
         &mut self,
         name: &FabricName,

@@ -1,4 +1,4 @@
-//! Services that an application has from the beginning.
+//! Default services of an application.
 
 use indexmap::IndexMap;
 
@@ -10,7 +10,7 @@ use crate::cluster::name::FabricName;
 use crate::cluster::request::ServiceCreation;
 use crate::hosting::ActivationMode;
 
-/// A service that an application manifest describes: texts that may be the name of a parameter in brackets.
+/// A service of an application manifest. Its values can be the name of a parameter in brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultService {
@@ -92,7 +92,7 @@ impl DefaultService {
         }
     }
 
-    /// The service in an application with these parameters.
+    /// Returns the request to create the service in an application with these parameters.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ fn scheme(described: Element<'_, '_>) -> Result<Scheme, PackageError> {
     Ok(Scheme::Singleton)
 }
 
-/// Texts with parameters in the place of their names.
+/// The values of parameters, for replacing their names.
 struct Values<'a> {
     service: &'a str,
     parameters: &'a IndexMap<String, String>,

@@ -89,7 +89,7 @@ fn service_types(
     Ok(types)
 }
 
-/// Truth as XML Schema writes it.
+/// Parses a boolean of XML Schema.
 fn is_true(text: &str) -> bool {
     matches!(text.trim(), "true" | "1")
 }

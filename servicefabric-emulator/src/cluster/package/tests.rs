@@ -2,7 +2,7 @@ use super::*;
 use crate::cluster::{ApplicationCreation, Cluster, PartitionScheme, ServiceKind, ServiceScale};
 use crate::topology::Topology;
 
-/// A package as the templates of the vendor make one.
+/// A package in the form of the vendor's templates.
 const APPLICATION: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <ApplicationManifest xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns="http://schemas.microsoft.com/2011/01/fabric"
     ApplicationTypeName="ShopType" ApplicationTypeVersion="1.0.0">

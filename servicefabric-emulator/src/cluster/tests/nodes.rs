@@ -1,4 +1,4 @@
-//! Nodes in and out of service.
+//! Tests of deactivation and restarts of nodes.
 
 use crate::cluster::testing::{SHOP, cluster, name, partition_of, pass, ready};
 use crate::cluster::{

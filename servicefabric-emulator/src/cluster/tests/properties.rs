@@ -222,7 +222,7 @@ fn check(cluster: &Cluster) {
     check_health(cluster, &EntityKey::Cluster);
 }
 
-/// The state of an entity is that of its worst event and of the worst entity right below it.
+/// Checks that the state of an entity is that of its worst event and of its worst child.
 fn check_health(cluster: &Cluster, key: &EntityKey) -> HealthState {
     let events = cluster
         .health

@@ -114,7 +114,7 @@ fn a_process_that_keeps_crashing_drives_its_instance_to_another_node() {
         HealthState::Error,
         "three crashes in a row"
     );
-    // It is disabled 30 s after the crash, and the next question of the reconfiguration agent finds that out.
+    // The type is disabled 30 s after the crash, and the next poll of the reconfiguration agent finds that.
     let crashed_at = cluster.now().as_millis() - 1000;
     let back = Moment::from_millis(crashed_at + 33_749);
     assert_eq!(ready(&cluster, WEB).len(), 2);

@@ -139,7 +139,7 @@ fn a_manual_upgrade_waits_for_each_domain() {
 #[test]
 fn a_version_that_crashes_is_taken_back() {
     let mut cluster = cluster(SHOP);
-    // From now on, processes that are started crash after 2 s. Those that run go on.
+    // From now on, started processes crash after 2 s. Running ones continue.
     let crashing = ProcessBehaviour {
         lives: vec![Life::crashing_after(Span::from_secs(2)); 4],
         ..ProcessBehaviour::default()
@@ -189,7 +189,7 @@ fn a_version_that_cannot_be_downloaded_leaves_the_old_one_in_service() {
     cluster
         .upgrade_application(&name(SHOP_NAME), request)
         .unwrap();
-    // Until the first domain with an instance has given up: two attempts, 10 s apart.
+    // The first domain with an instance has failed by then: two attempts, 10 s apart.
     pass(&mut cluster, 60);
     assert_eq!(state(&cluster), UpgradeState::RollingForwardInProgress);
     let resolved = cluster

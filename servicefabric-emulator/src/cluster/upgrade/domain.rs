@@ -1,4 +1,4 @@
-//! One domain of an upgrade: drain, hand over, switch, and see that all is ready again.
+//! One domain of an upgrade: drain, hand over, switch, and check that all is ready again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Cluster {
             return;
         };
         run.domain_timer = token;
-        // A domain that is taken back has no limit: there is nothing else left to do. Infinite is never planned.
+        // A rollback has no time limit, since nothing else is left to do. An infinite limit sets no timer.
         let limit = if run.back {
             Span::INFINITE
         } else {
@@ -68,7 +68,7 @@ impl Cluster {
         self.plan(limit, Timer::UpgradeTimeout(name.clone(), token));
     }
 
-    /// Brings the packages of a domain to the other version.
+    /// Switches the packages of a domain to the other version.
     pub(super) fn switch_domain(&mut self, name: &FabricName, domain: &str) {
         self.enter_phase(name, Phase::Opening);
         let Some((target, wanted)) = self.target_of(name) else {
@@ -86,7 +86,7 @@ impl Cluster {
             self.mark_replicas(name, &node, &stale);
             if let Some(entry) = self.nodes.get_mut(&node) {
                 for package in &stale {
-                    // The node is up: it has packages.
+                    // The node is up, so it has packages.
                     let _ = entry.host.upgrade(package);
                 }
             }

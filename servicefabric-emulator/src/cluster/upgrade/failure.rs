@@ -6,7 +6,7 @@ use crate::cluster::name::FabricName;
 use crate::cluster::state::Cluster;
 
 impl Cluster {
-    /// A time limit of an upgrade is over. It may be that of an earlier domain, or of an earlier upgrade.
+    /// Handles the end of a time limit, which may be that of an earlier domain or upgrade.
     pub(in crate::cluster) fn time_out_upgrade(&mut self, name: &FabricName, token: u64) {
         let Some(run) = self.upgrades.get(name) else {
             return;
@@ -27,7 +27,7 @@ impl Cluster {
         }
     }
 
-    /// Takes an upgrade back.
+    /// Rolls an upgrade back.
     pub(super) fn turn_back(&mut self, name: &FabricName, reason: FailureReason) {
         let token = self.next_sequence();
         let Some(run) = self.upgrades.get_mut(name) else {

@@ -50,7 +50,7 @@ fn types(call: &Call<'_>, name: Option<&str>) -> Result<Answer, ApiError> {
         .arguments
         .given("ApplicationTypeVersion")
         .filter(|_| name.is_some());
-    // No version is empty, so nothing is admitted by it.
+    // No version is empty, so an empty filter admits nothing.
     let version = if all { version } else { Some("") };
     call.paging()?.answer(
         |page| call.cluster.application_types(name, version, page),
@@ -105,7 +105,7 @@ fn application_manifest(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 struct Provision {
     #[serde(default)]
     r#async: bool,
-    /// Absent before version 6.2.
+    /// The kind, which is absent before version 6.2.
     #[serde(default)]
     kind: Option<String>,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Services as bodies describe them.
+//! The bodies that describe services.
 
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ impl KindBody {
     }
 }
 
-/// Reads `Stateless` and `Stateful`, and 1 and 2 as older gateways want it.
+/// Parses `Stateless` and `Stateful`, and 1 and 2 of older gateways.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get("/$/GetProvisionedConfigVersions", config_versions),
 ];
 
-/// A real cluster leads to its Explorer; clients want a success and nothing else.
+/// Responds to `/`. A real cluster redirects to its Explorer; clients only need a success.
 fn root(_: &mut Call<'_>) -> Result<Answer, ApiError> {
     #[derive(Serialize)]
     struct Nothing {}

@@ -165,7 +165,8 @@ fn query(call: &Call<'_>) -> Result<HealthQuery, ApiError> {
     })
 }
 
-/// Without a body: the state of the cluster alone, as there are no filters that would admit anything.
+/// Returns the health of the cluster. Without a body there are no filters, so it is the state of the cluster
+/// alone.
 fn chunk(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let query = match call.json_or_nothing::<ChunkQueryBody>()? {
         Some(body) => ChunkQuery::try_from(body)?,

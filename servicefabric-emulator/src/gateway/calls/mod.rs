@@ -27,7 +27,7 @@ use super::wire::{ApiError, ApiVersion, Arguments, PageFaults, Paging, parse_rep
 use crate::cluster::{Cluster, FabricName, PartitionId, ReplicaRef};
 use crate::health::EntityKey;
 
-/// One call, with everything that it needs.
+/// The context of a call.
 pub(crate) struct Call<'a> {
     /// The cluster, at the present moment.
     pub(crate) cluster: &'a mut Cluster,
@@ -37,7 +37,7 @@ pub(crate) struct Call<'a> {
     pub(crate) parameters: Parameters,
     /// The arguments of the query.
     pub(crate) arguments: Arguments,
-    /// In which version it is answered.
+    /// The API version of the response.
     pub(crate) version: ApiVersion,
     /// The body of the request. Empty for uploads larger than the limit of a body.
     pub(crate) body: &'a [u8],
@@ -47,7 +47,7 @@ pub(crate) struct Call<'a> {
     pub(crate) pages: PageFaults,
 }
 
-/// All tables.
+/// The tables of all calls.
 pub(super) fn tables() -> [&'static [Route]; 14] {
     [
         cluster::ROUTES,
@@ -76,7 +76,7 @@ pub(super) fn tables() -> [&'static [Route]; 14] {
 pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if body.trim_ascii_start().starts_with(b"[") {
-        // A list would be taken for the members of the object, in the order in which they happen to be written here.
+        // A list would be taken for the members of the object, in the order in which they are declared here.
         return Err(ApiError::invalid(
             "the body cannot be read: it is a list, expected an object",
         ));
@@ -100,7 +100,7 @@ impl Call<'_> {
         Ok(FabricName::from_id(self.at(place))?)
     }
 
-    /// The node of the path, which must be there.
+    /// Returns the node of the path, which must exist.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Call<'_> {
         Ok(self.at("partition").parse()?)
     }
 
-    /// The replica of the path.
+    /// Returns the replica of the path.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Call<'_> {
         read_json(self.body)
     }
 
-    /// The body as JSON; nothing when there is none.
+    /// Parses the body as JSON. `None` if it is empty.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl Call<'_> {
         Paging::of(self.version, &self.arguments, false, self.pages)
     }
 
-    /// The aggregated health of an entity, as a word.
+    /// Returns the aggregated health of an entity as a word.
     pub(crate) fn health_word(&self, entity: &EntityKey) -> &'static str {
         word(self.cluster.health_state(entity))
     }

@@ -25,17 +25,17 @@ use crate::topology::{Topology, TopologyError};
 /// The default address of the gateway, as of a local cluster.
 const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 
-/// Describes an [`Emulator`] before it starts.
+/// The builder of an [`Emulator`].
 ///
-/// | what | default |
+/// | setting | default |
 /// |---|---|
 /// | [`listen`](Self::listen) | `127.0.0.1:19080` |
-/// | [`time`](Self::time) | with the real clock |
-/// | [`workload`](Self::workload) | none: addresses are made up, and nobody listens there |
-/// | [`page_size`](Self::page_size) | as many items as callers ask for |
-/// | [`report_interval`](Self::report_interval) | what the topology says, by default 30 s |
+/// | [`time`](Self::time) | the real clock |
+/// | [`workload`](Self::workload) | none: addresses are synthetic, and no program listens on them |
+/// | [`page_size`](Self::page_size) | as many items as clients request |
+/// | [`report_interval`](Self::report_interval) | that of the topology, by default 30 s |
 /// | [`package`](Self::package) | none |
-/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: everybody may do everything |
+/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: all clients have full access |
 #[must_use = "an emulator begins to run with `start`"]
 pub struct Builder {
     topology: Topology,
@@ -71,7 +71,7 @@ pub enum StartError {
     /// An application package cannot be deployed.
     #[error("the application type {0} cannot be deployed")]
     Package(String, #[source] FabricError),
-    /// The topology makes no cluster.
+    /// The topology describes no valid cluster.
     #[error(transparent)]
     Topology(#[from] TopologyError),
     /// The address cannot be bound.
@@ -86,18 +86,18 @@ pub enum StartError {
     #[cfg(feature = "tls")]
     #[error("cannot serve TLS")]
     Tls(#[from] TlsError),
-    /// Time cannot go like this.
+    /// The speed is out of range.
     #[error("time cannot go {0} times as fast: more than 0 and at most {MAX_SPEED} is possible")]
     Speed(f64),
     /// A bearer token is empty, so that no client could present it.
     #[error("a bearer token is empty")]
     Token,
-    /// Pages without items: no list would ever end.
+    /// The page size is zero, so that no list would ever end.
     #[error("pages have at least one item")]
     PageSize,
 }
 
-/// Deploys an application package as its tools do.
+/// Deploys an application package like its tools.
 fn deploy(cluster: &mut Cluster, package: ApplicationType) -> Result<(), StartError> {
     let (name, version) = (package.name.clone(), package.version.clone());
     let short = name.strip_suffix("Type").filter(|short| !short.is_empty());
@@ -127,7 +127,7 @@ impl Builder {
         }
     }
 
-    /// The address to listen on; port 0 for any that is free.
+    /// Sets the address to listen on. Port 0 picks a free one.
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.listen = address.into();
         self
@@ -144,7 +144,7 @@ impl Builder {
         self.time(Time::Real { speed })
     }
 
-    /// Time stands still until [`Emulator::advance`] moves it.
+    /// Stops time until [`Emulator::advance`] moves it.
     pub fn manual_time(self) -> Self {
         self.time(Time::Manual)
     }
@@ -155,7 +155,7 @@ impl Builder {
         self
     }
 
-    /// No page of a list is longer than this.
+    /// Limits the number of items of a page.
     pub fn page_size(mut self, items: usize) -> Self {
         self.page_size = Some(items);
         self
@@ -167,14 +167,14 @@ impl Builder {
         self
     }
 
-    /// Serves TLS.
+    /// Serves TLS with these options.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Wants a bearer token from clients; this one is good. May be called several times.
+    /// Requires a bearer token from clients, and accepts this one. May be called several times.
     pub fn bearer(mut self, token: impl Into<String>, role: Role) -> Self {
         self.tokens.push((token.into(), role));
         self
@@ -192,8 +192,8 @@ impl Builder {
         self
     }
 
-    /// Provisions this type and creates an application of it, with the default services of the type: `ShopType` becomes
-    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads one.
+    /// Provisions this type and creates an application of it, with the default services: `ShopType` becomes
+    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads a package.
     pub fn package(mut self, package: ApplicationType) -> Self {
         self.packages.push(package);
         self

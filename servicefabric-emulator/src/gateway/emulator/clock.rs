@@ -11,7 +11,7 @@ use crate::hosting::Moment;
 pub enum Time {
     /// Virtual time follows the real clock at this speed.
     Real {
-        /// Seconds of the cluster in one second; more than 0, at most 10,000.
+        /// The seconds of the cluster in one second; more than 0, at most 10,000.
         speed: f64,
     },
     /// Virtual time moves only by [`Emulator::advance`](super::Emulator::advance).
@@ -24,9 +24,9 @@ impl Default for Time {
     }
 }
 
-/// The fastest that time may go.
+/// The maximum speed of virtual time.
 pub(super) const MAX_SPEED: f64 = 10_000.0;
-/// Virtual time never goes beyond this: some three thousand years.
+/// The end of virtual time, after some three thousand years.
 const END: u64 = 100_000_000_000_000;
 
 /// The clock of virtual time.
@@ -38,20 +38,20 @@ struct State {
     /// The moment at `since`.
     base: u64,
     since: Instant,
-    /// 0 when time stands still.
+    /// The speed. 0 while time stands still.
     speed: f64,
 }
 
 impl State {
     fn now(&self) -> u64 {
         let elapsed = self.since.elapsed().as_secs_f64() * 1_000.0 * self.speed;
-        // A float becomes the nearest number there is.
+        // A float becomes the nearest integer.
         self.base.saturating_add(elapsed as u64).min(END)
     }
 }
 
 impl Clock {
-    /// Begins at the moment 0.
+    /// Creates a clock at moment 0.
     pub(super) fn new(time: Time) -> Self {
         let speed = match time {
             Time::Real { speed } => speed,
@@ -69,12 +69,12 @@ impl Clock {
         Moment::from_millis(self.lock().now())
     }
 
-    /// Seconds of the cluster in one second; 0 when time is moved by hand.
+    /// Returns the seconds of the cluster in one second; 0 if time is moved by hand.
     pub(crate) fn speed(&self) -> f64 {
         self.lock().speed
     }
 
-    /// Moves to a later moment at once.
+    /// Moves the clock forward at once.
     pub(crate) fn skip(&self, by: Duration) {
         let mut state = self.lock();
         let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
@@ -89,7 +89,7 @@ impl Clock {
         }
         let ahead = moment.as_millis().saturating_sub(state.base) as f64 / 1_000.0;
         let after = Duration::try_from_secs_f64(ahead / state.speed).ok()?;
-        // Timers count whole milliseconds; one more, so that the moment has really come.
+        // Timers count whole milliseconds; one more, so that the moment is certainly reached.
         state
             .since
             .checked_add(after.saturating_add(Duration::from_millis(1)))

@@ -44,7 +44,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Describes an emulator of this cluster.
+    /// Returns a builder of an emulator for this cluster.
     pub fn builder(topology: crate::topology::Topology) -> Builder {
         Builder::new(topology)
     }
@@ -113,9 +113,12 @@ impl Emulator {
         connection.serve(stream, Peer::default(), gateway).await;
     }
 
-    /// Ends the gateway (calls in flight get five seconds), then the driver, and closes all workloads (which get ten).
+    /// Stops the gateway (calls in flight get five seconds), then the driver, and closes all workloads (which
+    /// get ten).
     ///
-    /// When dropped before it is done, everything ends at once.
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, everything stops at once.
     pub async fn shutdown(mut self) {
         if let Some(server) = self.server.take() {
             server.shutdown().await;

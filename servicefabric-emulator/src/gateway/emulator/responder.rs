@@ -31,7 +31,7 @@ pub struct Responder {
     room: Option<Arc<Semaphore>>,
 }
 
-/// A server, and its place below the limit.
+/// A server, and its permit below the limit.
 #[derive(Debug)]
 struct Listening {
     server: Server,

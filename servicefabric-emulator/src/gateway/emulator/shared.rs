@@ -41,7 +41,7 @@ pub(super) struct Tick {
     pub(super) caught_up: bool,
 }
 
-/// Lets time pass until `to`, but not for longer than [`SLICE`]. Returns whether that moment has come.
+/// Advances the cluster to `to`, but for at most [`SLICE`]. Returns true if that moment is reached.
 fn follow(cluster: &mut Cluster, to: Moment) -> bool {
     let begun = Instant::now();
     while let Some(due) = cluster.next_due().filter(|due| *due <= to) {
@@ -54,7 +54,7 @@ fn follow(cluster: &mut Cluster, to: Moment) -> bool {
     true
 }
 
-/// The clock counts whole milliseconds.
+/// Rounds to whole milliseconds, which the clock counts.
 fn whole(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
@@ -107,7 +107,7 @@ impl Shared {
         }
     }
 
-    /// Lets the cluster follow its clock, but not for longer than [`SLICE`]. Returns whether it has caught up.
+    /// Lets the cluster follow its clock, for at most [`SLICE`]. Returns true if it has caught up.
     fn follow(&self, cluster: &mut Cluster) -> bool {
         follow(cluster, self.clock.now())
     }
@@ -141,7 +141,8 @@ impl Shared {
         self.changed.notified().await;
     }
 
-    /// Moves the clock, and the cluster with it. Returns when all is done that was due; the lock is free now and then.
+    /// Moves the clock, and the cluster with it. Returns after all due events; the lock is released between
+    /// slices.
     pub(super) fn skip(&self, by: Duration) {
         self.clock.skip(by);
         // A running clock moves on meanwhile: waiting for it could take forever.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use crate::cluster::{OpenedReplica, ReplicaRef};
 
-/// A future that can be kept.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The code that runs in replicas: real programs in place of synthetic addresses.
@@ -45,12 +45,12 @@ pub enum Endpoints {
 }
 
 impl Endpoints {
-    /// One listener with its URL.
+    /// Creates endpoints with one listener.
     pub fn one(listener: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Listeners(BTreeMap::from([(listener.into(), url.into())]))
     }
 
-    /// The text that the naming service has: `{"Endpoints":{"http":"http://127.0.0.1:8080"}}`.
+    /// Returns the text for the naming service: `{"Endpoints":{"http":"http://127.0.0.1:8080"}}`.
     pub(super) fn address(&self) -> String {
         match self {
             Self::Listeners(listeners) => serde_json::json!({ "Endpoints": listeners }).to_string(),

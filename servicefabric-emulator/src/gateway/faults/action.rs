@@ -33,14 +33,14 @@ pub enum FaultAction {
         /// The body.
         text: String,
     },
-    /// Answered as ever, but later, in real time.
+    /// The response is the usual one, but later, in real time.
     Delay {
-        /// By how much.
+        /// The delay in milliseconds.
         milliseconds: u64,
     },
-    /// The call is done, and the connection closed in place of an answer.
+    /// The call is carried out, and the connection closed in place of a response.
     Close,
-    /// The call is done, and the connection closed after half of the body.
+    /// The call is carried out, and the connection closed after half of the body.
     CloseMidAnswer,
     /// The body ends after this number of bytes, as if it were complete.
     Cut {
@@ -85,7 +85,7 @@ impl FaultAction {
         }
     }
 
-    /// The answer that takes the place of the call, which then is not done at all.
+    /// Returns the response that replaces the call, which then is not carried out.
     pub(crate) fn instead(&self) -> Option<Answer> {
         let status_of = |status: u16| {
             StatusCode::from_u16(status).expect("a status was checked when it was injected")

@@ -59,7 +59,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Fault {
-    /// Every call of this path, until the faults are cleared.
+    /// Creates a fault of every call of this path, until the faults are cleared.
     pub fn new(path: impl Into<String>, action: FaultAction) -> Self {
         Self {
             method: None,
@@ -92,7 +92,7 @@ impl Fault {
     }
 }
 
-/// The faults of one emulator. Clones are the same.
+/// The faults of an emulator. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
@@ -109,19 +109,19 @@ struct State {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// A status that no answer has.
+    /// The status is not one of a final response.
     #[error("{0} is not a status of a final answer: 200 to 599 are")]
     Status(u16),
-    /// A delay beyond an hour.
+    /// The delay exceeds an hour.
     #[error("a delay of {0} ms is longer than an hour")]
     Delay(u64),
-    /// A path that no call has.
+    /// No call can have such a path.
     #[error("no call ever has the path `{0}`: {1}")]
     Path(String, &'static str),
     /// The fault would affect no call.
     #[error("a fault that hits no call is none; without Times it hits all, until it is cleared")]
     Times,
-    /// Too many wait already.
+    /// Too many faults are pending.
     #[error("there are {MAX_FAULTS} faults already")]
     TooMany,
 }
@@ -141,12 +141,12 @@ fn check_path(path: &str) -> Result<(), FaultError> {
 }
 
 impl Faults {
-    /// From now on.
+    /// Adds a fault of later calls.
     ///
     /// # Errors
     ///
-    /// For a status outside of 200 to 599, a delay of more than an hour, a path that no call has, no calls to hit, and the
-    /// 1,001st fault.
+    /// A status outside 200 to 599, a delay of more than an hour, a path that no call has, no calls to
+    /// affect, and the 1,001st fault.
     pub fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         fault.action.check()?;
         check_path(&fault.path)?;
@@ -161,11 +161,11 @@ impl Faults {
         Ok(())
     }
 
-    /// The next `times` calls of this path (`*` stands for anything) fail with this status and code.
+    /// Lets the next `times` calls of this path (`*` stands for any text) fail with this status and code.
     ///
     /// # Errors
     ///
-    /// As for [`inject`](Self::inject).
+    /// Those of [`inject`](Self::inject).
     pub fn fail_next(
         &self,
         times: u32,
@@ -186,7 +186,7 @@ impl Faults {
         self.inject(Fault::new(path, FaultAction::Delay { milliseconds }).times(times))
     }
 
-    /// No page of any list is longer than this; nothing for pages as long as callers like.
+    /// Limits the number of items of all pages. `None`: no limit.
     pub fn set_page_size(&self, items: Option<usize>) {
         self.lock().page_size = items;
     }
@@ -196,7 +196,7 @@ impl Faults {
         self.lock().page_size
     }
 
-    /// Forgets all faults; the size of pages stays.
+    /// Removes all faults. The page size stays.
     pub fn clear(&self) {
         self.lock().faults.clear();
     }

@@ -18,7 +18,7 @@ pub(crate) use self::template::Parameters;
 /// The handler of a call.
 pub(crate) type Handler = fn(&mut Call<'_>) -> Result<Answer, ApiError>;
 
-/// One call of the gateway.
+/// A call of the gateway.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     verb: Verb,
@@ -61,12 +61,12 @@ impl Route {
         }
     }
 
-    /// A query.
+    /// Creates a query.
     pub(crate) const fn get(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Get, template, handler)
     }
 
-    /// A change.
+    /// Creates a change.
     pub(crate) const fn post(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Post, template, handler)
     }
@@ -78,17 +78,17 @@ impl Route {
         route
     }
 
-    /// A change that may be repeated.
+    /// Creates a change that may be repeated.
     pub(crate) const fn put(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Put, template, handler)
     }
 
-    /// A removal.
+    /// Creates a deletion.
     pub(crate) const fn delete(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Delete, template, handler)
     }
 
-    /// Unknown to older versions than `major.minor`.
+    /// Sets the first version with this call.
     pub(crate) const fn since(mut self, major: u32, minor: u32) -> Self {
         self.since = ApiVersion::new(major, minor);
         self
@@ -106,7 +106,7 @@ impl Route {
         self
     }
 
-    /// The body is a file, which may be larger than other bodies.
+    /// Allows a file as body, which may be larger than other bodies.
     pub(crate) const fn uploading(mut self) -> Self {
         self.uploads = true;
         self
@@ -138,7 +138,7 @@ impl Route {
     }
 }
 
-/// All calls, ready to be looked up.
+/// The router of all calls.
 #[derive(Debug)]
 pub(crate) struct Router {
     routes: Vec<(Template, &'static Route)>,
@@ -149,14 +149,14 @@ pub(crate) struct Router {
 pub(crate) enum NoRoute {
     /// No route begins with this path.
     Unknown,
-    /// The path begins like one of the gateway's, but no template has this verb and shape.
+    /// The path begins like one of the gateway's, but no template has this verb and form.
     Shape,
     /// The path is not percent-encoded UTF-8.
     Encoding,
 }
 
 impl Router {
-    /// The table of this crate.
+    /// Creates the router with the table of this crate.
     pub(crate) fn new() -> Self {
         let routes = calls::tables()
             .into_iter()

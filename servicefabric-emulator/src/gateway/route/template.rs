@@ -5,8 +5,8 @@ const OPERATION: &str = "$";
 
 /// A path with places for values: `/Applications/{application*}/$/GetServices/{service*}`.
 ///
-/// `{name}` stands for one segment; `{name*}` for the segments of a hierarchical name, at least one, up to the next `$` or
-/// the end. Text is compared case by case.
+/// `{name}` stands for one segment; `{name*}` for the segments of a hierarchical name, at least one, up to
+/// the next `$` or the end. Text is compared case by case.
 #[derive(Clone, Debug)]
 pub(super) struct Template(Vec<Segment>);
 

@@ -37,7 +37,7 @@ pub struct AadMetadata {
     pub authority: String,
     /// The application id of the client.
     pub client: String,
-    /// The application id of the cluster, for which a token must be.
+    /// The application id of the cluster, which is the audience of tokens.
     pub cluster: String,
     /// The sign-in endpoint.
     pub login: String,
@@ -52,7 +52,7 @@ pub struct AadMetadata {
 pub(crate) struct Security {
     /// True if a client certificate is required.
     pub(crate) certificates: bool,
-    /// The tokens that are good.
+    /// The valid tokens.
     pub(crate) tokens: Vec<(String, Role)>,
     /// The metadata for clients that need a token.
     pub(crate) metadata: AadMetadata,
@@ -63,7 +63,7 @@ pub(crate) struct Security {
 pub(crate) enum Refusal {
     /// 403 with an empty body, as the gateway does; the reason is in the status line.
     Forbidden(&'static str),
-    /// 401, and how to authenticate.
+    /// 401, with the challenge.
     Unauthorized(HeaderValue),
 }
 

@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 use super::Role;
 use crate::gateway::server::Peer;
 
-/// The gateway over TLS. All values are PEM text.
+/// The TLS options of the gateway. All values are PEM text.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TlsOptions {
@@ -29,7 +29,7 @@ pub struct TlsOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A text has no PEM of the kind that is wanted, or is not well formed.
+    /// A text has no PEM of the expected kind, or is malformed.
     #[error("the {what} cannot be read")]
     Pem {
         /// The name of the text.
@@ -37,7 +37,7 @@ pub enum TlsError {
         /// The parse error.
         source: PemError,
     },
-    /// Certificate and key do not belong together, or a certificate cannot be used.
+    /// Certificate and key do not match, or a certificate cannot be used.
     #[error("the {what} cannot be used")]
     Unusable {
         /// The name of the text.
@@ -73,7 +73,7 @@ impl TlsOptions {
         self
     }
 
-    /// Makes it ready.
+    /// Builds the TLS settings of a listener.
     pub(crate) fn build(&self) -> Result<Tls, TlsError> {
         let provider = provider();
         let chain = certificates("server certificate", &self.certificate)?;
@@ -114,7 +114,7 @@ impl Tls {
 
     /// Completes the handshake of a client.
     ///
-    /// Dropped before it is done, it closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,

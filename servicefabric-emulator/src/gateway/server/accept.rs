@@ -46,7 +46,7 @@ impl Default for Limits {
     }
 }
 
-/// A running server. Dropping it ends it at once.
+/// A running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
@@ -55,11 +55,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Begins to accept.
+    /// Starts to accept connections.
     ///
     /// # Errors
     ///
-    /// That of the socket, when it does not know its address.
+    /// The error of a socket without a local address.
     pub(crate) fn start<A: Answers>(
         listener: TcpListener,
         tls: Option<Tls>,
@@ -68,7 +68,7 @@ impl Server {
         Self::start_with(Limits::default(), listener, tls, answers)
     }
 
-    /// The same with other limits.
+    /// Starts with other limits.
     pub(super) fn start_with<A: Answers>(
         limits: Limits,
         listener: TcpListener,
@@ -90,9 +90,10 @@ impl Server {
         self.address
     }
 
-    /// Accepts no more, lets calls in flight end (for at most five seconds), and returns when all is closed.
+    /// Stops accepting, lets calls in flight end (for at most five seconds), and returns when all connections
+    /// are closed.
     ///
-    /// When dropped before it is done, the server ends at once.
+    /// If the future is dropped, the server stops at once.
     pub(crate) async fn shutdown(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = &mut self.task
@@ -166,7 +167,7 @@ async fn serve<A: Answers>(
     answers: Arc<A>,
     connection: Connection,
 ) {
-    // Answers are written whole; waiting for more to send would only delay them.
+    // Responses are written whole, so waiting for more bytes would only delay them.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else {
         return connection.serve(stream, Peer::default(), answers).await;

@@ -27,7 +27,8 @@ impl Activity {
         }
     }
 
-    /// Since when we have waited for the client; nothing while the client waits for us.
+    /// Returns the time since which the server waits for the client. `None` while the client waits for the
+    /// server.
     pub(super) fn waiting_since(&self) -> Option<Instant> {
         let progress = Duration::from_millis(self.progress.load(Ordering::Relaxed));
         let answering = self.answering.load(Ordering::Relaxed);
@@ -44,18 +45,18 @@ impl Activity {
         self.answering.store(answering, Ordering::Relaxed);
     }
 
-    /// From now on the client waits for us, until the guard is dropped.
+    /// Marks the client as waiting for the server, until the guard is dropped.
     pub(super) fn answering(&self) -> Turn<'_> {
         Turn::begin(self, true)
     }
 
-    /// From now on we wait for the rest of the request, until the guard is dropped.
+    /// Marks the server as waiting for the rest of the request, until the guard is dropped.
     pub(super) fn reading(&self) -> Turn<'_> {
         Turn::begin(self, false)
     }
 }
 
-/// While it lasts, one side has to wait; afterwards the other.
+/// A guard: one side waits during its life, and the other afterwards.
 pub(super) struct Turn<'a> {
     activity: &'a Activity,
     ours: bool,
@@ -92,7 +93,7 @@ impl<'a, S> Watched<'a, S> {
         }
     }
 
-    /// Passes on how far a write has come, and ends those that come no further.
+    /// Records the progress of a write, and ends stalled connections.
     fn written<T>(
         &mut self,
         result: Poll<io::Result<T>>,

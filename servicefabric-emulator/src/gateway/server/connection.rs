@@ -49,7 +49,7 @@ impl Connection {
         }
     }
 
-    /// Answers the requests of the connection until either end has enough.
+    /// Serves the requests of the connection until either end closes it.
     pub(crate) async fn serve<S, A>(self, stream: S, peer: Peer, answers: Arc<A>)
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -89,7 +89,7 @@ impl Connection {
     }
 }
 
-/// An error with its causes.
+/// An error with its causes, for display.
 struct Chain<'a>(&'a hyper::Error);
 
 impl std::fmt::Display for Chain<'_> {

@@ -23,7 +23,7 @@ pub(crate) use self::seldom::Seldom;
 
 /// The handler of a [`Server`]'s requests.
 pub(crate) trait Answers: Send + Sync + 'static {
-    /// Answers one; a failure closes the connection in place of an answer.
+    /// Handles a request. An error closes the connection in place of a response.
     fn serve(
         &self,
         request: Request<Incoming>,

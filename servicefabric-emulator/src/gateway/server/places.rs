@@ -34,7 +34,7 @@ impl Places {
         self.tasks.len() < self.limit
     }
 
-    /// Takes a place for a connection.
+    /// Runs a connection, which takes a place.
     pub(super) fn take(
         &mut self,
         activity: Arc<Activity>,
@@ -44,7 +44,7 @@ impl Places {
         self.open.insert(task.id(), (task, activity));
     }
 
-    /// Waits until a place is free again; never, if none is taken. Cancel-safe.
+    /// Waits until a place is free again; forever if none is taken. Cancel safe.
     pub(super) async fn freed(&mut self) {
         let ended = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => id,
@@ -77,7 +77,7 @@ impl Places {
         now + self.patience
     }
 
-    /// Waits until all have ended, and cuts them when that takes longer than `limit`.
+    /// Waits until all connections have ended, and aborts them after `limit`.
     pub(super) async fn drain(&mut self, limit: Duration) {
         let ended = timeout(limit, async {
             while self.tasks.join_next().await.is_some() {}

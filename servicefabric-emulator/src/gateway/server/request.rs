@@ -20,12 +20,12 @@ use crate::gateway::route::{NoRoute, Parameters, Route, Router};
 use crate::gateway::security::Refusal;
 use crate::gateway::wire::{Answer, ApiError, Arguments};
 
-/// The gateway's buffer for the head of a request.
+/// The size of the gateway's buffer for the head of a request.
 const MAX_HEAD: usize = 8 * 1024;
 const CLUSTER_ID: HeaderName = HeaderName::from_static("clusterid");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-servicefabricrequestid");
 
-/// Answers requests.
+/// The handler of requests.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     router: Router,
@@ -33,7 +33,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// In front of this cluster.
+    /// Creates the handler for this cluster.
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             router: Router::new(),
@@ -134,7 +134,7 @@ impl Gateway {
 }
 
 impl Answers for Gateway {
-    /// Fails only when a fault wants the connection closed.
+    /// Handles a request. Fails only if a fault closes the connection.
     async fn serve(
         &self,
         request: Request<Incoming>,

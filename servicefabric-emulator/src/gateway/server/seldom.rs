@@ -13,7 +13,7 @@ pub(crate) struct Seldom {
 }
 
 impl Seldom {
-    /// True at first, and then once in ten seconds.
+    /// Returns true at first, and then once in ten seconds.
     pub(crate) fn tell(&mut self) -> bool {
         let now = Instant::now();
         let due = self

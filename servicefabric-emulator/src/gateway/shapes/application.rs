@@ -14,7 +14,7 @@ pub(crate) struct Parameter {
     pub(crate) value: String,
 }
 
-/// Parameters as a list.
+/// Returns parameters as a list.
 pub(crate) fn parameters(parameters: &IndexMap<String, String>) -> Vec<Parameter> {
     parameters
         .iter()

@@ -140,7 +140,7 @@ fn deployed_application(chunk: &DeployedApplicationChunk) -> Entry {
     }
 }
 
-/// `ClusterHealthChunkQueryDescription`. The policies in it are read over.
+/// `ClusterHealthChunkQueryDescription`. Its policies are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default, expecting = "an object")]
 pub(crate) struct ChunkQueryBody {

@@ -85,7 +85,7 @@ pub(crate) struct DeployedServiceTypeInfo<'a> {
 }
 
 impl<'a> DeployedServiceTypeInfo<'a> {
-    /// Some gateways call `Enabled` by another word.
+    /// Creates the JSON. Some gateways use another word for `Enabled`.
     pub(crate) fn new(service_type: &'a DeployedServiceType, enabled: &'static str) -> Self {
         Self {
             service_type_name: &service_type.service_type,

@@ -6,7 +6,7 @@ use super::Wide;
 use crate::cluster::{BatchOutcome, Property, PropertyOperation, PropertyValue};
 use crate::gateway::wire::{Epoch, text};
 
-/// `PropertyValue`, both ways.
+/// `PropertyValue`, in requests and responses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "Kind", content = "Data")]
 pub(crate) enum ValueBody {

@@ -17,7 +17,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// 200 with this as JSON.
+    /// Creates a response 200 with this value as JSON.
     ///
     /// # Errors
     ///
@@ -35,11 +35,11 @@ impl Answer {
         answer
     }
 
-    /// The entity, or 204 when there is none: how the gateway answers a question about one entity.
+    /// Creates a response with the entity, or 204 without one.
     ///
     /// # Errors
     ///
-    /// As for [`json`](Self::json).
+    /// Those of [`json`](Self::json).
     pub(crate) fn entity(value: Option<impl Serialize>) -> Result<Self, ApiError> {
         match value {
             Some(value) => Self::json(&value),
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// A status and nothing else.
+    /// Creates a response without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -58,7 +58,7 @@ impl Answer {
         }
     }
 
-    /// 200 without a body.
+    /// Creates a response 200 without a body.
     pub(crate) fn done() -> Self {
         Self::empty(StatusCode::OK)
     }

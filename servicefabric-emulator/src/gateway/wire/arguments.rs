@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 
 use super::ApiError;
 
-/// The arguments behind the `?`. Names are compared exactly; the first of several with one name counts.
+/// The arguments of a query. Names are case-sensitive; the first argument of a name counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments(Vec<(String, String)>);
 
@@ -33,7 +33,7 @@ impl Arguments {
             .map(Self)
     }
 
-    /// The argument as written.
+    /// Returns the argument as written.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -41,12 +41,12 @@ impl Arguments {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The argument as written, unless it is absent or empty.
+    /// Returns the argument as written. `None` if it is absent or empty.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
     }
 
-    /// The argument, which must be there and not be empty.
+    /// Returns the argument, which must be present and not empty.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Arguments {
         self.given(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// `true` or `false` in any case; `default` when absent.
+    /// Parses `true` or `false` in any case; `default` if absent.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Arguments {
             .transpose()
     }
 
-    /// `MaxResults`: nothing when absent or 0, which means as many as fit.
+    /// Parses `MaxResults`. `None` if it is absent or 0, which means as many as fit.
     ///
     /// # Errors
     ///

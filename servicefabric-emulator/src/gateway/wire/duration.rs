@@ -28,8 +28,8 @@ pub(crate) fn print_duration(duration: Span) -> String {
     format!("P{days}T{hours}H{minutes}M{seconds}{fraction}S")
 }
 
-/// Reads a length of time as the gateway does: ISO 8601 in days and less, and **with** a `T`, so that `PT24H` is good and
-/// `P1D` is not.
+/// Parses a duration like the gateway: ISO 8601 in days and smaller units, and **with** a `T`, so that
+/// `PT24H` is valid and `P1D` is not.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ fn milliseconds(text: &str) -> Option<u128> {
     (seen && rest.is_empty()).then_some(total)
 }
 
-/// A number of at most eighteen digits: no product above overflows.
+/// Parses a number of at most eighteen digits, so that no product above overflows.
 fn whole(digits: &str) -> Option<u128> {
     let good = (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     good.then(|| digits.parse().ok()).flatten()

@@ -29,12 +29,12 @@ impl ApiError {
         Self::new(ErrorCode::InvalidArgument, message)
     }
 
-    /// A required query argument is not there.
+    /// Creates the error of a missing query argument.
     pub(crate) fn missing(argument: &str) -> Self {
         Self::invalid(format!("required parameter is missing: {argument}"))
     }
 
-    /// An answer that could not be written as JSON.
+    /// Creates the error of a response that could not be written as JSON.
     pub(crate) fn unwritable(error: &serde_json::Error) -> Self {
         Self {
             code: Cow::Borrowed("SerializationError"),
@@ -42,7 +42,7 @@ impl ApiError {
         }
     }
 
-    /// The body as it goes over the wire.
+    /// Returns the JSON body.
     pub(crate) fn body(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "PascalCase")]

@@ -22,16 +22,16 @@ pub(crate) struct Paging {
 /// The injected faults of paging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageFaults {
-    /// No page is longer.
+    /// The maximum number of items of a page.
     pub(crate) at_most: Option<usize>,
     /// True if a page that was requested with a token returns the same token.
     pub(crate) repeat_token: bool,
 }
 
-/// A page as JSON texts.
+/// A page in JSON.
 #[derive(Debug)]
 pub(crate) struct Rendered {
-    /// The items with commas between them.
+    /// The items, separated by commas.
     items: Vec<u8>,
     /// The token as JSON.
     token: String,
@@ -140,7 +140,7 @@ impl Rendered {
         }
     }
 
-    /// The answer, with further members (`"IsConsistent":true,`) in front of the items.
+    /// Returns the response, with further members (`"IsConsistent":true,`) before the items.
     pub(crate) fn wrapped(mut self, members: &str, key: &str) -> Answer {
         let token = &self.token;
         let mut body = format!("{{\"ContinuationToken\":{token},{members}\"{key}\":[").into_bytes();

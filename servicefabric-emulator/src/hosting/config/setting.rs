@@ -1,4 +1,4 @@
-//! Settings by the names that a cluster manifest gives them.
+//! Settings by their names in a cluster manifest.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::hosting::backoff::BackoffMode;
 use crate::hosting::health::HealthState;
 use crate::hosting::moment::Span;
 
-/// A value as it is written: settings of a cluster are texts, but numbers and truth values read better.
+/// The value of a setting as written. Settings of a cluster are texts, but numbers and booleans read better.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum SettingValue {
@@ -51,7 +51,7 @@ pub enum SettingError {
         /// A setting with a similar name.
         suggestion: Option<String>,
     },
-    /// The value does not fit.
+    /// The value is invalid.
     #[error("setting `{name}` cannot be {value}: {expected}")]
     Value {
         /// The setting.

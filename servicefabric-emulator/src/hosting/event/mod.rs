@@ -10,7 +10,7 @@ use super::health::{HealthEntity, HealthReport};
 use super::key::{PackageKey, ProcessKey, ReplicaKey, TypeKey};
 use super::moment::{Moment, Span};
 
-/// An event and when it happened. Its text is one line: the time, then the event.
+/// An event with its time. Its text is one line: the time, then the event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Logged {
     /// The time.
@@ -24,9 +24,9 @@ pub struct Logged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Bringing the package to the node.
+    /// The package is downloaded to the node.
     Download,
-    /// Setting it up.
+    /// The package is set up.
     Activation,
 }
 
@@ -48,9 +48,9 @@ pub enum Deferral {
     PackageStarting,
     /// The package is active, but no process has registered the type.
     TypeNotRegistered,
-    /// The type is disabled, and the replica exists here: it waits.
+    /// The type is disabled, and the replica's state is on this node: it waits.
     TypeDisabled,
-    /// The package, or its application, is being deactivated; that cannot be cancelled.
+    /// The package, or its application, is being deactivated, which cannot be cancelled.
     Closing,
 }
 
@@ -58,7 +58,7 @@ pub enum Deferral {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// The type is disabled, and the replica is new here.
+    /// The type is disabled, and the replica is new on this node.
     TypeDisabled,
     /// The attempts to open it have reached `ReplicaOpenFailureMaxRetryThreshold`.
     TooManyRetries,
@@ -83,11 +83,11 @@ pub enum Event {
     /// The node went down, and everything on it is lost.
     NodeStopped,
 
-    /// A replica shall run here.
+    /// A replica is placed on this node.
     ReplicaPlaced {
         /// The replica.
         replica: ReplicaKey,
-        /// The package instance that shall host it.
+        /// The package instance that will host it.
         package: PackageKey,
         /// The service type.
         service_type: Arc<str>,
@@ -143,7 +143,7 @@ pub enum Event {
         version: Arc<str>,
         /// The phase.
         phase: Phase,
-        /// 1 for the first of the operation.
+        /// The number of the attempt in the operation, from 1.
         attempt: u32,
     },
     /// An attempt failed, and another will follow.
@@ -184,20 +184,20 @@ pub enum Event {
         /// The version.
         version: Arc<str>,
     },
-    /// Another version takes the place of a running package.
+    /// Another version begins to replace a running package.
     UpgradeStarted {
         /// The package instance.
         package: PackageKey,
         /// The version that runs.
         from: Arc<str>,
-        /// The version that is wanted.
+        /// The new version.
         to: Arc<str>,
     },
-    /// The new version could not be downloaded; the old one runs on.
+    /// The new version could not be downloaded, and the old one keeps running.
     UpgradeAbandoned {
         /// The package instance.
         package: PackageKey,
-        /// The version that runs on.
+        /// The version that keeps running.
         version: Arc<str>,
     },
 
@@ -238,7 +238,7 @@ pub enum Event {
     ProcessBackingOff {
         /// The code package.
         process: ProcessKey,
-        /// Failures since it was last well.
+        /// The number of failures since the process last ran well.
         failures: u32,
         /// The wait.
         wait: Span,
@@ -308,12 +308,12 @@ pub enum Event {
         /// The target.
         target: DeactivationTarget,
     },
-    /// From here on it cannot be cancelled.
+    /// The deactivation begins, and can no longer be cancelled.
     DeactivationStarted {
         /// The target.
         target: DeactivationTarget,
     },
-    /// The attempt failed; there will be another.
+    /// The attempt failed, and another will follow.
     DeactivationFailed {
         /// The package.
         package: PackageKey,

@@ -5,7 +5,7 @@ use super::timers::{Timer, TimerId};
 use crate::hosting::moment::Moment;
 
 impl Node {
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Moment {
         self.now
     }

@@ -12,7 +12,7 @@ pub enum NodeError {
         /// The node.
         node: String,
     },
-    /// No such package was declared.
+    /// The package was not declared.
     #[error("package {package} was not declared")]
     UnknownPackage {
         /// The package.
@@ -26,7 +26,7 @@ pub enum NodeError {
         /// The type.
         service_type: String,
     },
-    /// The replica is already here.
+    /// The replica is already on the node.
     #[error("replica {replica} is already on the node")]
     ReplicaExists {
         /// The replica.
@@ -38,7 +38,7 @@ pub enum NodeError {
         /// The replica.
         replica: ReplicaKey,
     },
-    /// The code package has no process at the moment.
+    /// The code package has no process now.
     #[error("{process} is not running")]
     NotRunning {
         /// The code package.

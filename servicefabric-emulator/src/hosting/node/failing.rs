@@ -19,7 +19,7 @@ pub(super) enum Which {
 }
 
 impl Node {
-    /// An entry point failed: it is reported, and tried again after a wait.
+    /// Handles a failure of an entry point: reports it, and restarts the entry point after a wait.
     pub(super) fn failed(&mut self, process: &ProcessKey, which: Which, why: &str) {
         let now = self.now;
         let Some(code) = self.code_mut(process) else {
@@ -57,7 +57,8 @@ impl Node {
         self.blame(process, failures);
     }
 
-    /// The types of a code package that fails are disabled in the end, and a guest loses its replicas.
+    /// Applies the consequences of failures: the types of the code package are disabled in the end, and a
+    /// guest loses its replicas.
     fn blame(&mut self, process: &ProcessKey, failures: u32) {
         let Some(package) = self.packages.get(&process.package) else {
             return;

@@ -51,7 +51,7 @@ pub struct Node {
     config: HostingConfig,
     now: Moment,
     up: bool,
-    /// Since when the node is up: the scans for unused packages count from here.
+    /// The time since which the node is up. The scans for unused packages count from it.
     started_at: Moment,
     descriptions: BTreeMap<(Arc<str>, Arc<str>), Arc<PackageDescription>>,
     scripts: BTreeMap<PackageKey, Script>,
@@ -68,12 +68,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// An empty node that starts at [`Moment::ZERO`].
+    /// Creates an empty node that starts at [`Moment::ZERO`].
     pub fn new(name: &str, config: HostingConfig) -> Self {
         Self::starting_at(name, config, Moment::ZERO)
     }
 
-    /// An empty node that starts later, such as one that joins a cluster: its scans count from there.
+    /// Creates an empty node that starts later, such as one that joins a cluster. Its scans count from then.
     pub fn starting_at(name: &str, config: HostingConfig, now: Moment) -> Self {
         Self {
             name: name.to_owned(),
@@ -120,8 +120,8 @@ impl Node {
         self.descriptions.insert(name, Arc::new(package));
     }
 
-    /// Takes back all that was declared about an application, and the scripts of its packages that are not here.
-    /// Its replicas are closed; its packages are deactivated in their time.
+    /// Removes all declarations of an application, and the scripts of its packages that are not on the node.
+    /// Its replicas are closed; its packages are deactivated after their grace interval.
     pub fn forget(&mut self, application: &str) {
         let replicas: Vec<ReplicaKey> = self
             .slots

@@ -21,8 +21,8 @@ enum Answer {
 }
 
 impl Node {
-    /// Places a replica: the node downloads and activates its package if need be, and opens it as soon as its type is
-    /// registered.
+    /// Places a replica: the node downloads and activates its package if needed, and opens the replica as
+    /// soon as its type is registered.
     ///
     /// # Errors
     /// The package or the type is unknown, the replica is here already, or the node is down.
@@ -63,7 +63,7 @@ impl Node {
         Ok(())
     }
 
-    /// Closes a replica, open or not: the node forgets it, and does not use its package for it any more.
+    /// Closes a replica, open or not. The node forgets it, and no longer uses its package for it.
     ///
     /// # Errors
     /// There is no such replica.
@@ -87,7 +87,7 @@ impl Node {
         if slot.status == SlotStatus::Open {
             self.decrement_usage(&slot.placement.package);
         } else {
-            // Maybe it was all that an upgraded package was still kept for.
+            // It may have been the last reason to keep an upgraded package.
             self.catch_up_deactivation(&slot.placement.package);
         }
     }
@@ -120,7 +120,7 @@ impl Node {
         if matches!(answer, Answer::Start) {
             self.start_operation(&placement.package);
             if self.waiting(replica).is_none() {
-                // All went so well that it was opened on the way.
+                // The replica was opened on the way, since everything succeeded.
                 return;
             }
             answer = self.answer(&placement);
@@ -129,7 +129,7 @@ impl Node {
             Answer::Open => self.open(replica),
             Answer::Refuse(reason) => self.refuse(replica, reason),
             Answer::Defer(reason) => self.defer(&placement, reason),
-            // It was given up at once.
+            // The operation was abandoned at once.
             Answer::Start => self.defer(&placement, Deferral::PackageStarting),
         }
     }
@@ -231,7 +231,7 @@ impl Node {
             return;
         };
         slot.deferrals = slot.deferrals.saturating_add(1);
-        // The first question is no retry: this many deferrals are as many failed retries and one more.
+        // The first poll is no retry: this many deferrals are as many failed retries and one more.
         if placement.kind == ReplicaKind::New && limit.is_some_and(|limit| slot.deferrals > limit) {
             self.refuse(replica, Refusal::TooManyRetries);
             return;
@@ -247,7 +247,7 @@ impl Node {
         }
     }
 
-    /// Never nothing: questions without a pause would stop the clock.
+    /// Returns the poll interval. It is never zero, since polls without a pause would stop the clock.
     fn poll_interval(&self) -> Span {
         self.config
             .rap_message_retry_interval
@@ -255,7 +255,7 @@ impl Node {
             .max(Span::from_millis(1))
     }
 
-    /// Opens all replicas that wait for a type which has just been registered.
+    /// Opens all replicas that wait for a type which was just registered.
     pub(super) fn open_waiting(&mut self, package: &PackageKey, service_type: &str) {
         for replica in self.replicas_of(package, service_type, SlotStatus::Waiting) {
             self.open(&replica);
@@ -284,7 +284,7 @@ impl Node {
         }
     }
 
-    /// The replicas of a type in a package instance that are so far, in the order of their keys.
+    /// Returns the replicas of a type in a package instance with this status, ordered by key.
     pub(super) fn replicas_of(
         &self,
         package: &PackageKey,

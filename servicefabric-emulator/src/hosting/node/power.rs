@@ -1,4 +1,4 @@
-//! The node goes down and comes up.
+//! Stopping and starting of a node.
 
 use super::Node;
 use crate::hosting::deployed::{SlotStatus, TypeStatus};
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// [`stop`](Self::stop) and [`start`](Self::start) at the same instant.
+    /// Stops and starts the node at the same instant.
     pub fn restart(&mut self) {
         self.stop();
         self.start();

@@ -14,7 +14,8 @@ use crate::hosting::key::{PackageKey, ProcessKey};
 use crate::hosting::moment::Span;
 
 impl Node {
-    /// Ends the main process of a code package with an exit code, as if it had crashed, been killed or finished.
+    /// Ends the main process of a code package with an exit code, as if it had crashed, been killed or
+    /// finished.
     ///
     /// # Errors
     /// There is no such process.
@@ -45,8 +46,8 @@ impl Node {
             .collect()
     }
 
-    /// Starts the code of a package that was just activated: first all setup entry points, and the main ones when
-    /// these are done.
+    /// Starts the code of a package that was just activated: first all setup entry points, then the main
+    /// ones.
     pub(super) fn start_code(&mut self, key: &PackageKey) {
         for process in self.process_keys(key) {
             if self.about(&process).is_some_and(|(setup, _)| setup) {
@@ -82,7 +83,7 @@ impl Node {
         Some((about.setup.is_some(), about.run_to_completion))
     }
 
-    /// The wait before another start is over.
+    /// Starts a process again after its wait.
     pub(super) fn start_again(&mut self, process: &ProcessKey) {
         match self.code_mut(process).map(|code| code.state) {
             Some(CodeState::SetupBackingOff) => self.start_setup(process),
@@ -195,7 +196,7 @@ impl Node {
         }
     }
 
-    /// The main process ended, by itself or from outside.
+    /// Handles the end of the main process, by itself or from outside.
     pub(super) fn life_ended(&mut self, process: &ProcessKey, exit_code: i32) {
         let now = self.now;
         let index = self
@@ -261,7 +262,7 @@ impl Node {
         }
     }
 
-    /// An id that no other process of the node had, nor will have.
+    /// Returns an id that no other process of the node has ever had.
     fn next_process_id(&mut self) -> u64 {
         self.processes += 1;
         1000 + self.processes

@@ -40,7 +40,7 @@ impl Log {
 pub(super) type Standing = BTreeMap<(HealthEntity, Arc<str>), (HealthState, String)>;
 
 impl Node {
-    /// The reports that stand, by entity and property.
+    /// Returns the current reports, by entity and property.
     pub fn health(&self) -> Vec<StandingHealth> {
         self.health
             .iter()

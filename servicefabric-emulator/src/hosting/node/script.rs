@@ -39,13 +39,13 @@ impl Script {
         }
     }
 
-    /// The script of a code package; one that was not written changes nothing.
+    /// Returns the script of a code package. A default one changes nothing.
     pub(super) fn process(&mut self, code_package: &Arc<str>) -> &mut Process {
         self.processes.entry(Arc::clone(code_package)).or_default()
     }
 }
 
-/// Attempts at one thing.
+/// The attempts at one operation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempted {
     attempts: Attempts,

@@ -13,9 +13,9 @@ use crate::hosting::moment::Moment;
 /// An application that is tracked for deactivation.
 #[derive(Debug, Clone)]
 pub(super) struct Application {
-    /// Open replicas of all its packages.
+    /// The number of open replicas of all its packages.
     pub(super) usage: u32,
-    /// Since when there is none.
+    /// The time since which there is none.
     pub(super) unused_since: Option<Moment>,
     /// True while the application is being deactivated.
     pub(super) closing: bool,
@@ -23,21 +23,22 @@ pub(super) struct Application {
     pub(super) deactivation: Option<TimerId>,
 }
 
-/// A package instance. One that is not here is inactive.
+/// A package instance. An inactive one is absent.
 #[derive(Debug, Clone)]
 pub(super) struct Package {
-    /// The version that runs or is being activated.
+    /// The description of the version that runs or is being activated.
     pub(super) description: Arc<PackageDescription>,
     pub(super) state: PackageState,
     /// The download or activation in progress. On an active package: that of a newer version.
     pub(super) operation: Option<Operation>,
-    /// Open replicas.
+    /// The number of open replicas.
     pub(super) usage: u32,
-    /// Since when there is none; only from the end of the download on, which is when it begins to be tracked.
+    /// The time since which there is none. Tracked only from the end of the download.
     pub(super) unused_since: Option<Moment>,
     /// The timer of the scheduled deactivation.
     pub(super) deactivation: Option<TimerId>,
-    /// An upgrade has put its deactivation off: it is scheduled when that is over, unless it is used then.
+    /// True if an upgrade has put the deactivation off. It is scheduled afterwards, unless the package is
+    /// used then.
     pub(super) put_off: bool,
     /// The number of failed deactivations.
     pub(super) deactivation_failures: u32,
@@ -66,7 +67,7 @@ impl Package {
         package
     }
 
-    /// Fresh code packages and service types, as the description has them.
+    /// Resets code packages and service types to those of the description.
     pub(super) fn reset_components(&mut self) {
         let description = &self.description;
         self.codes = description
@@ -129,15 +130,15 @@ pub(super) struct Operation {
     pub(super) target: Arc<PackageDescription>,
     pub(super) upgrade: bool,
     pub(super) phase: Phase,
-    /// Attempts of the phase.
+    /// The number of attempts of the phase.
     pub(super) attempts: u32,
     /// The failed attempts that count.
     pub(super) failures: u32,
     /// The failed attempts that do not count: internal errors.
     pub(super) internal_errors: u32,
-    /// The next attempt, or the end of the present one.
+    /// The timer of the next attempt, or of the end of the present one.
     pub(super) timer: Option<TimerId>,
-    /// An attempt is going on, rather than awaited.
+    /// True while an attempt is in progress, false while it is awaited.
     pub(super) attempting: bool,
 }
 
@@ -155,7 +156,7 @@ impl Operation {
         }
     }
 
-    /// The next phase counts from the beginning.
+    /// Enters the next phase, whose counts begin at zero.
     pub(super) fn enter(&mut self, phase: Phase) {
         *self = Self {
             upgrade: self.upgrade,
@@ -171,7 +172,7 @@ pub(super) struct Code {
     pub(super) state: CodeState,
     pub(super) setup: EntryPoint,
     pub(super) main: EntryPoint,
-    /// The next start of the setup or the main entry point, or the end of the setup.
+    /// The timer of the next start of the setup or the main entry point, or of the end of the setup.
     pub(super) timer: Option<TimerId>,
     /// The timer for the registration of its types.
     pub(super) registration: Option<TimerId>,
@@ -188,11 +189,11 @@ pub(super) enum CodeState {
     NotStarted,
     /// The setup entry point runs.
     Setup,
-    /// The setup entry point failed and will be tried again.
+    /// The setup entry point failed and will be retried.
     SetupBackingOff,
     /// The main entry point runs.
     Running,
-    /// The main entry point failed and will be tried again.
+    /// The main entry point failed and will be retried.
     BackingOff,
     /// The main entry point was sent Ctrl+C.
     Stopping,
@@ -213,7 +214,7 @@ pub(super) struct EntryPoint {
 }
 
 impl EntryPoint {
-    /// Exits with an error and failed starts in a row.
+    /// Returns the number of consecutive failures: exits with an error and failed starts.
     pub(super) fn failures(&self) -> u32 {
         let statistics = &self.statistics;
         statistics
@@ -282,7 +283,7 @@ pub(super) struct ServiceType {
     /// The index of the code package that hosts it.
     pub(super) code: usize,
     pub(super) status: TypeStatus,
-    /// The failure that is not resolved, while it is disabled or scheduled.
+    /// The unresolved failure, while the type is disabled or scheduled for that.
     pub(super) failure: Option<FailureSource>,
     /// The timer of the scheduled disabling.
     pub(super) disable: Option<TimerId>,
@@ -303,7 +304,7 @@ impl ServiceType {
     }
 }
 
-/// A replica that shall run here.
+/// A replica that is placed on the node.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) placement: Placement,
@@ -312,6 +313,6 @@ pub(super) struct Slot {
     pub(super) poll: Option<TimerId>,
     /// The number of consecutive deferrals.
     pub(super) deferrals: u32,
-    /// The reason that was given last.
+    /// The last reason for a deferral.
     pub(super) deferral: Option<Deferral>,
 }

@@ -8,8 +8,8 @@ use crate::hosting::moment::Moment;
 
 /// The precedence of timers that are due at the same time.
 ///
-/// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement exactly at
-/// the instant of the deactivation comes too late.
+/// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement
+/// exactly at the instant of the deactivation comes too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     /// Process starts, registrations, deactivations that finish.
@@ -22,13 +22,13 @@ pub(super) enum Class {
     Disable,
     /// A service type was not registered in time.
     RegistrationTimeout,
-    /// The failures of a process are forgotten.
+    /// The failures of a process are reset.
     Reset,
     /// An unused package or application is deactivated.
     Deactivation,
     /// The scan for unused packages.
     Scan,
-    /// A process ends by itself. That is an event from outside, which comes after all timers of its instant.
+    /// A process ends by itself: an event from outside, which comes after all timers of its instant.
     Outside,
 }
 
@@ -87,7 +87,7 @@ impl TimerId {
     }
 }
 
-/// All timers of a node. Cancelled ones leave at once: the queue holds nothing that will not happen.
+/// The timers of a node. Cancelled ones are removed at once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Timers {
     queue: BTreeMap<TimerId, Timer>,
@@ -95,7 +95,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer; at no moment, none.
+    /// Sets a timer. Without a time, sets none.
     pub(super) fn set(&mut self, due: Option<Moment>, timer: Timer) -> Option<TimerId> {
         let id = TimerId {
             due: due?,
@@ -114,7 +114,7 @@ impl Timers {
             .is_some_and(|id| self.queue.remove(&id).is_some())
     }
 
-    /// The next timer that is due until `to`.
+    /// Takes the next timer that is due until `to`.
     pub(super) fn pop(&mut self, to: Moment) -> Option<(TimerId, Timer)> {
         let first = self.queue.first_entry()?;
         (first.key().due <= to).then(|| first.remove_entry())
@@ -129,7 +129,7 @@ impl Timers {
         self.queue.keys().copied()
     }
 
-    /// Forgets all. Numbers go on.
+    /// Removes all timers. The numbering continues.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
     }

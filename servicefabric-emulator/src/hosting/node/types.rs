@@ -21,7 +21,7 @@ impl Node {
             .find(|known| known.name == key.service_type)
     }
 
-    /// From now on the types of a package that was just activated are awaited.
+    /// Starts the registration timeout for the types of a package that was just activated.
     pub(super) fn await_registrations(&mut self, key: &PackageKey) {
         for name in self.type_names(key, None) {
             self.await_registration(&key.service_type(&name));
@@ -56,7 +56,7 @@ impl Node {
         }
     }
 
-    /// A process registers its types.
+    /// Registers the types of a process.
     pub(super) fn register(&mut self, process: &ProcessKey) {
         let Some(code) = self
             .packages
@@ -131,7 +131,7 @@ impl Node {
         let enabled = self
             .type_mut(key)
             .is_some_and(|known| known.status == TypeStatus::Enabled);
-        // With an infinite grace it never comes to that.
+        // With an infinite grace interval that never happens.
         let Some(disable_at) = self
             .now
             .after(self.config.service_type_disable_grace_interval)
@@ -183,7 +183,7 @@ impl Node {
         }
     }
 
-    /// The grace is over.
+    /// Disables a type after its grace interval.
     pub(super) fn disable(&mut self, key: &TypeKey) {
         let Some(service_type) = self.type_mut(key) else {
             return;
@@ -227,7 +227,7 @@ impl Node {
         Some(was)
     }
 
-    /// No registration is awaited any more.
+    /// Cancels the registration timeouts.
     pub(super) fn stop_awaiting(&mut self, package: &PackageKey) {
         let Some(package) = self.packages.get_mut(package) else {
             return;

@@ -91,7 +91,7 @@ impl Node {
         self.watch_unused();
     }
 
-    /// The new version is here: the old one makes room.
+    /// Stops the old version after the download of the new one.
     pub(super) fn replace(&mut self, key: &PackageKey) {
         let Some(package) = self.packages.get_mut(key) else {
             return;
@@ -130,7 +130,7 @@ impl Node {
         self.schedule_attempt(key, Span::ZERO);
     }
 
-    /// Ends the operation of a package, as if it had never been.
+    /// Ends the operation of a package, without a trace.
     pub(super) fn end_operation(&mut self, key: &PackageKey) {
         let Some(package) = self.packages.get_mut(key) else {
             return;

@@ -124,7 +124,7 @@ impl Findings {
     }
 }
 
-/// A time; `None`: it is negative or none at all.
+/// Returns a duration, or `None` if it is negative or invalid.
 fn time_of(time: &ProtoDuration) -> Option<Duration> {
     let seconds = u64::try_from(time.seconds).ok()?;
     let nanos = u32::try_from(time.nanos).ok()?;

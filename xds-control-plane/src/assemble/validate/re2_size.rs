@@ -145,7 +145,8 @@ impl ByteClass {
         }
     }
 
-    /// A range of characters is one from the last byte of the first to the first byte of the last, with the others beside it.
+    /// A range of characters is one from the last byte of the first to the first byte of the last, with the
+    /// others beside it.
     fn add_range(&mut self, first: char, last: char) {
         let (mut one, mut other) = ([0; 4], [0; 4]);
         let first = first.encode_utf8(&mut one).as_bytes();
@@ -205,7 +206,7 @@ fn is_of(kind: &ClassAsciiKind, byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Beside 120 letters, which is how Envoy 1.40 can be made to say it.
+    /// Combined with 120 letters, which makes Envoy 1.40 report the size.
     #[test]
     fn sizes_are_at_least_those_that_envoy_says() {
         for (regex, said) in [

@@ -44,7 +44,7 @@ pub(super) fn check(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses what RE2 does not know.
+/// Rejects syntax that RE2 does not support.
 struct Portable;
 
 impl ast::Visitor for Portable {

@@ -1,4 +1,4 @@
-//! The table of what Envoy 1.40 was seen to refuse and to accept.
+//! The table of changes that Envoy 1.40 rejects and accepts.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ const REFUSED: &[(Change, &str)] = &[
         |s| set_regex(s, "a{1001}"),
         "virtual host a routes[0].match.headers[0].safe_regex_match",
     ),
-    // One such expression, and Envoy refuses the whole route configuration.
+    // For one such expression, Envoy rejects the whole route configuration.
     (
         |s| set_regex(s, &format!("(?i){}", "b".repeat(97))),
         "virtual host a routes[0].match.headers[0].safe_regex_match",
@@ -244,7 +244,7 @@ fn found(change: Change) -> Vec<String> {
         .collect()
 }
 
-/// The protocol is asked for by ALPN, and the connection has none.
+/// Requests the protocol by ALPN, on a connection without it.
 fn set_alpn(service: &mut ServiceResources) {
     let options = HttpProtocolOptions {
         upstream_protocol_options: Some(UpstreamProtocolOptions::AutoConfig(
@@ -277,7 +277,8 @@ fn what_envoy_accepts_is_accepted() {
     }
 }
 
-/// The rows are asked of a real Envoy: it refuses what is refused here because of it, and accepts what is published.
+/// Checks the rows with a real Envoy: it rejects what is rejected here because of it, and accepts what is
+/// published.
 #[tokio::test]
 async fn a_real_envoy_says_the_same() {
     let Some(envoy) = testkit::peers::find("envoy") else {

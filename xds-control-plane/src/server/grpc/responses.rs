@@ -15,7 +15,7 @@ use crate::server::wire::Framed;
 
 type Messages = Pin<Box<dyn Stream<Item = Result<Framed, Status>> + Send>>;
 
-/// The answer to a call: messages as they come, or why there are none.
+/// Returns the response to a call: a stream of messages, or an error status.
 pub(super) fn respond<M>(answer: Result<M, Status>) -> Response<Body>
 where
     M: Stream<Item = Result<Framed, Status>> + Send + 'static,
@@ -36,7 +36,7 @@ where
 /// The next message is made when HTTP/2 has taken the one before. It refers to shared bytes, so a slow
 /// client holds no bytes of its own, except those of a response that no other client gets.
 struct Responses {
-    /// Gone, with all that is behind them, once the trailers have been given out.
+    /// The messages. Dropped, with everything behind them, once the trailers have been returned.
     messages: Option<Messages>,
     pieces: std::vec::IntoIter<Bytes>,
 }

@@ -22,8 +22,8 @@ use xds_types::ACCEPTS_IN_PART;
 
 /// One stream of a client.
 ///
-/// It is driven by who writes the responses, so a client that does not read them holds back nothing but itself: what it is
-/// told next is taken from the newest view at that time.
+/// The writer of responses drives it, so a client that does not read delays only itself: its next response
+/// is made from the newest view at that time.
 pub(super) struct Conversation<R> {
     context: Arc<Context>,
     record: Record,
@@ -35,9 +35,9 @@ pub(super) struct Conversation<R> {
     views: watch::Receiver<Option<Arc<View>>>,
     stopping: watch::Receiver<bool>,
     unsent: VecDeque<Reply>,
-    /// An unknown type was asked for, and the log says so.
+    /// True if an unknown type was requested, which is logged once.
     has_warned: bool,
-    /// The client lacks clusters that it refused, and the metrics say so.
+    /// True if the client lacks clusters that it rejected, which is counted in the metrics.
     withholds: bool,
     key: RandomState,
     /// Fingerprints of the names in the last accepted requests, by type.
@@ -223,7 +223,8 @@ impl<R: Inbound> Conversation<R> {
                 "type_url is missing: a request of an aggregated stream has to say which type it is about",
             )),
             None => {
-                // A client may have secrets or the like from us in its configuration. It has the rest all the same.
+                // A client may have other types, such as secrets, from us in its configuration. It gets the
+                // rest nevertheless.
                 if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
                     let type_url = crate::server::nodes::clean(type_url, 256);
                     tracing::info!(

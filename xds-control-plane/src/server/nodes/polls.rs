@@ -34,7 +34,8 @@ struct Polled {
 }
 
 impl Polls {
-    /// A node has asked for a type. `had` is the version that it said it has, and `answered` the one it has been told.
+    /// Records that a node has polled a type. `had` is the version that it reported, and `answered` the
+    /// version of the response.
     pub(super) fn polled(
         &self,
         node: NodeIdentity,

@@ -18,7 +18,7 @@ pub struct NodeStatus {
     /// The node's own identity.
     #[serde(flatten)]
     pub node: NodeIdentity,
-    /// Its streams, the oldest first: one if it is aggregated, else one for each subscription.
+    /// The client's streams, the oldest first: one if it is aggregated, else one for each subscription.
     pub streams: Vec<StreamStatus>,
     /// The polls without a stream in the last five minutes.
     pub polls: Vec<PollStatus>,
@@ -36,11 +36,11 @@ pub struct PollStatus {
     pub subscription: Subscription,
     /// Number of polls.
     pub polls: u64,
-    /// The version that it said it has.
+    /// The version that it reported.
     #[serde(serialize_with = "shown_if_any")]
     pub had: Option<Version>,
-    /// The version of the answer. With several subscriptions of one type, as an Envoy has one for each cluster, it is that of
-    /// the last.
+    /// The version of the response. With several subscriptions of one type, as an Envoy has one for each
+    /// cluster, it is that of the last.
     #[serde(serialize_with = "shown")]
     pub answered: Version,
     /// The time of the last poll.
@@ -207,7 +207,7 @@ fn shown_if_any<S: Serializer>(
     }
 }
 
-/// Seconds since 1970, as other times of the family's APIs are.
+/// Serializes a time as seconds since 1970, like other times of this project's APIs.
 fn seconds<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(since_epoch(*time))
 }

@@ -19,7 +19,7 @@ pub(super) struct Channel {
     machine: Machine,
     began: bool,
     last: Option<Sent>,
-    /// The version of all there was when nothing was left to tell.
+    /// The version of all resources when nothing was left to send.
     complete: Option<Version>,
 }
 
@@ -62,14 +62,14 @@ impl Channel {
         }
     }
 
-    /// Takes in a request. `limit` is how many names may be subscribed to.
+    /// Handles a request. `limit` is the maximum number of subscribed names.
     pub(super) fn request(&mut self, request: Request, limit: usize) -> Result<Heard, Violation> {
         let first = !std::mem::replace(&mut self.began, true);
         let heard = self.hear(&request, first);
         let count = match &request.wants {
             Wants::Sotw { names, .. } => names.len(),
             Wants::Unchanged => 0,
-            // What a client has and what it wants are mostly the same names.
+            // A client's resources and its subscription have mostly the same names.
             Wants::Delta {
                 subscribe, initial, ..
             } => initial.len().max(self.names_with(subscribe)),
@@ -128,7 +128,7 @@ impl Channel {
         let version = match &mut self.last {
             // Nothing has been sent that could have been overtaken.
             None => return Heard::Asked,
-            // Said before, and now it is only about the subscription.
+            // Answered before, so it is only about the subscription.
             Some(last) if Some(last.nonce) == nonce && last.fate != Fate::Open => {
                 return Heard::Asked;
             }
@@ -197,7 +197,7 @@ impl Channel {
         Some((reply, changed))
     }
 
-    /// The client has to be told these again, as far as it asked for them.
+    /// Marks these resources as to be sent again, as far as the client subscribes to them.
     pub(super) fn forget(&mut self, names: &[Arc<str>]) {
         match &mut self.machine {
             Machine::Full(_) => {}
@@ -206,7 +206,8 @@ impl Channel {
         }
     }
 
-    /// Until when changes wait for the client to say what it thinks of the last response, if they do.
+    /// Returns the time until which changes wait for the client to acknowledge or reject the last response,
+    /// if they wait.
     pub(super) fn waits_until(&self, patience: Duration, now: Instant) -> Option<Instant> {
         let last = self.last.as_ref()?;
         let until = last.at + patience;

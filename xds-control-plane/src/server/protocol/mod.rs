@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(crate) use self::exchange::{Exchange, ExchangeOptions};
 use crate::snapshot::{Resource, ResourceType, Version};
 
-/// The name that stands for all resources of a type.
+/// The name for all resources of a type.
 pub(crate) const WILDCARD: &str = "*";
 
 /// The variant of the protocol on a stream.
@@ -49,14 +49,15 @@ pub(crate) struct Request {
 /// The part of a request that the protocols have differently.
 #[derive(Debug, Clone)]
 pub(crate) enum Wants {
-    /// All that the client wants from now on.
+    /// The whole subscription from now on.
     Sotw {
         names: Vec<Arc<str>>,
         /// The client's version, if it comes from this server.
         version: Option<Version>,
     },
-    /// The same as with the request before, of a type without a wildcard. An acknowledgement with state of the world names
-    /// everything once more, and in a large fleet nearly all of the work would be to find that out name by name.
+    /// The same as with the request before, of a type without a wildcard. An acknowledgement with state of
+    /// the world names everything once more, and in a large fleet nearly all of the work would be to find
+    /// that out name by name.
     Unchanged,
     /// The changes of the subscription.
     Delta {

@@ -278,7 +278,7 @@ mod tests {
         let state = |cluster: &[&str], route: &str| {
             snapshot(&[clusters(cluster), routes(&[&format!("r={route}")])])
         };
-        // At first nobody has anything.
+        // At first no client has anything.
         let view = feed.publish(state(&["a=1"], "a"), start);
         assert_eq!(late(&view), "a");
         let view = feed.publish(state(&["a=1", "b=1"], "a+b"), start);

@@ -1,4 +1,5 @@
-//! A snapshot as it is served: with what has to be held for a while, and with what changed since the one before.
+//! A snapshot in its served form: with resources that are retained for a while, and with the changes since
+//! the previous one.
 
 mod feed;
 mod late;
@@ -99,7 +100,7 @@ impl View {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Served {
     set: Arc<ResourceSet>,
-    /// Computed once, since it is what nearly all streams ask for.
+    /// The last step, computed once, since nearly all streams need it.
     step: Option<Step>,
     /// Route configurations reduced to the clusters that a client has.
     narrowed: Arc<Narrowed>,

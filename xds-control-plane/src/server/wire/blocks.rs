@@ -87,13 +87,14 @@ impl Selection<'_> {
     }
 }
 
-/// Blocks of resources that were written of late, so that each is made once for all streams that are told the same.
+/// A cache of recently encoded blocks of resources, so that each is encoded once for all streams that get
+/// the same.
 ///
-/// What is in here is known by identity: the same resources in the same order. So nothing has to be thrown away when there is
-/// a new snapshot, and two streams that are told of different ones do not disturb each other. A block that is forgotten is
-/// freed as soon as the last stream has sent it.
+/// Blocks are found by identity: the same resources in the same order. So a new snapshot invalidates
+/// nothing, and two streams with different resources do not disturb each other. An evicted block is freed
+/// as soon as the last stream has sent it.
 pub(crate) struct Blocks {
-    /// The one that was asked for last is at the end.
+    /// The blocks, the last used one at the end.
     recent: Mutex<Vec<Block>>,
     most_bytes: usize,
 }
@@ -137,7 +138,7 @@ impl Blocks {
         }
     }
 
-    /// The bytes of a selection. Who asks while they are being made waits for them.
+    /// Returns the bytes of a selection. Concurrent callers wait for the one that encodes them.
     pub(super) fn of(&self, selection: &Selection<'_>) -> Bytes {
         let place = self.place_of(selection);
         let mut is_new = false;
@@ -254,7 +255,7 @@ mod tests {
             .collect();
         let all: Vec<_> = (resources.chunks(1))
             .map(|one| {
-                // The first is asked for again and again.
+                // The first is requested repeatedly.
                 of(&blocks, &resources[..1]);
                 of(&blocks, one)
             })

@@ -40,8 +40,8 @@ pub(crate) struct Framed {
 #[error("the response has {0} bytes, and no message of gRPC has more than 4 GiB")]
 pub(crate) struct TooLong(usize);
 
-/// From what length on resources are shared: less is a frame of HTTP/2 at most (RFC 9113, section 6.5.2), and cheaper to copy
-/// than to keep account of.
+/// From what length on resources are shared: less is a frame of HTTP/2 at most (RFC 9113, section 6.5.2),
+/// and cheaper to copy than to keep account of.
 const SHARED_FROM: usize = 16 * 1024;
 
 /// "Compressed-Flag" and "Message-Length" of
@@ -62,7 +62,7 @@ impl Framed {
         self.message_len
     }
 
-    /// The pieces in order, none of which is empty.
+    /// Returns the pieces in order. None of them is empty.
     pub(crate) fn into_pieces(self) -> std::vec::IntoIter<Bytes> {
         self.pieces.into_iter()
     }

@@ -87,7 +87,7 @@ fn delta(response: &Response) -> DeltaDiscoveryResponse {
     }
 }
 
-/// The message of a frame, which has to be of the length that it says.
+/// Returns the message of a frame, after checking its stated length.
 fn unframed(framed: Framed) -> Bytes {
     let message_len = framed.message_len();
     let mut all = BytesMut::new();

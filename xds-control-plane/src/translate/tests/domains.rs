@@ -1,4 +1,4 @@
-//! Domains that not everybody can serve.
+//! Tests of domains that not every service may use.
 
 use super::world::World;
 

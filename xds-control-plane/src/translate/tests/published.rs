@@ -45,7 +45,7 @@ fn all(world: &World) -> ServiceResources {
     all
 }
 
-/// A real Envoy takes whatever is published.
+/// A real Envoy accepts everything that is published.
 #[tokio::test]
 async fn a_real_envoy_takes_it_all() {
     let Some(envoy) = testkit::peers::find("envoy") else {

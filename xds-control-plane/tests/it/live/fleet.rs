@@ -25,7 +25,7 @@ use xds_control_plane::sources::{ConsulSourceOptions, FileRegistry, Sources};
 
 pub(crate) const SUFFIX: &str = "vrts-slb.test.vertis.yandex.net";
 
-/// Two datacenters that know each other; `None`: there is no Consul here.
+/// Two datacenters that know each other.
 pub(crate) struct Datacenters2 {
     pub(crate) sas: ConsulAgent,
     pub(crate) vla: ConsulAgent,
@@ -48,7 +48,7 @@ pub(crate) struct Instance {
     pub(crate) id: String,
 }
 
-/// Starts an instance that answers with its name, and registers it at an agent.
+/// Starts an instance that responds with its name, and registers it at an agent.
 pub(crate) async fn instance(
     agent: &ConsulAgent,
     service: &str,
@@ -150,7 +150,7 @@ impl Drop for ControlPlane {
     }
 }
 
-/// An Envoy that is told everything by a control plane but its listener.
+/// An Envoy that gets its whole configuration except the listener from a control plane.
 pub(crate) struct Envoy {
     pub(crate) address: SocketAddr,
     admin: SocketAddr,
@@ -211,7 +211,7 @@ impl Envoy {
             .unwrap_or_default()
     }
 
-    /// A request for a domain: the status, and what the service says, which is its name.
+    /// Makes a request for a domain: returns the status, and the service's response, which is its name.
     pub(crate) async fn get(&self, domain: &str, header: Option<(&str, &str)>) -> (u16, String) {
         let mut connection = Connection::http1(self.address)
             .await
@@ -225,7 +225,7 @@ impl Envoy {
         (answer.status.as_u16(), answer.text())
     }
 
-    /// Waits until a request for a domain is answered so.
+    /// Waits until a request for a domain has this result.
     pub(crate) async fn until(&self, domain: &str, expected: (u16, &str)) {
         let what = format!(
             "{domain} answers {expected:?}; Envoy says: {}",

@@ -121,7 +121,8 @@ async fn all_types_come_whole_over_every_way() {
     assert!(fetched.resources == full(ResourceType::Endpoint, set));
 }
 
-/// All streams of a connection share a window, and each has its own: bytes that are shared are cut where each of them may go on.
+/// All streams of a connection share a flow control window, and each has its own: shared bytes are split at
+/// the limit of each.
 #[tokio::test]
 async fn clients_that_take_little_at_a_time_get_everything() {
     let published = snapshot();
@@ -150,7 +151,7 @@ async fn clients_that_take_little_at_a_time_get_everything() {
 #[tokio::test]
 async fn thousands_that_are_removed_are_told() {
     let published = snapshot();
-    // Nobody acknowledges here.
+    // No client acknowledges here.
     let options = ServerOptions::default().with_patience(Duration::ZERO);
     let server = Running::with(published.clone(), options).await;
     let channel = server.channel().await;

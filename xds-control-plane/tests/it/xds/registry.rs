@@ -45,7 +45,7 @@ async fn state(
 
 const SUFFIX: &str = "vrts-slb.test.vertis.yandex.net";
 
-/// A registry that says one thing.
+/// A registry with fixed content.
 struct Fixed {
     text: &'static str,
     is_told: bool,

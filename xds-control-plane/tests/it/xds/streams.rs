@@ -295,7 +295,7 @@ async fn a_server_stops_although_a_client_holds_on() {
     let options = ServerOptions::default().with_drain(Duration::from_millis(100));
     let server = Running::with(plan(&["a"]).snapshot(), options).await;
     let mut health = HealthClient::new(server.channel().await);
-    // Nobody ends such a stream but the client.
+    // Only the client ends such a stream.
     let watching = health.watch(HealthCheckRequest::default()).await.unwrap();
     let mut watching = watching.into_inner();
     let mut said = Vec::new();
@@ -309,7 +309,7 @@ async fn a_server_stops_although_a_client_holds_on() {
     stopping.await.unwrap();
 }
 
-/// A client that does not read holds back nothing but itself, and is told the newest state when it does.
+/// A client that does not read delays only itself, and gets the newest state when it does.
 #[tokio::test]
 async fn a_slow_client_is_told_the_newest_state() {
     let server = Running::start(plan(&["a"]).snapshot()).await;

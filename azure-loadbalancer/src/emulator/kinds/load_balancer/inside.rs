@@ -103,7 +103,7 @@ fn check_rule(
         &["Default", "SourceIP", "SourceIPProtocol"],
         &label,
     )?;
-    // Port 0 stands for all of them, together with protocol All.
+    // Port 0 stands for all ports, together with protocol All.
     let lowest = u64::from(
         !properties["protocol"]
             .as_str()
@@ -194,7 +194,7 @@ fn check_probe(probe: &Value, is_basic: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// By the key of a part: the fields with which others are listed there, and their ids.
+/// Returns, by the key of a part, the fields that list its users, and their ids.
 pub(super) fn uses(body: &Value) -> BTreeMap<String, BTreeMap<&'static str, Vec<String>>> {
     let mut uses: BTreeMap<String, BTreeMap<&'static str, Vec<String>>> = BTreeMap::new();
     let mut add = |reference: &Value, by: &'static str, user: &Value| {

@@ -39,7 +39,7 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
     check_backends(body)
 }
 
-/// Without a floating address members see which rule a packet came by from nothing but its port.
+/// Checks backend ports: without a floating address, members distinguish rules only by the port.
 fn check_backends(body: &Value) -> Result<(), Refusal> {
     let mut taken: BTreeMap<(String, String, u64), &str> = BTreeMap::new();
     for rule in children(body, RULES) {
@@ -73,7 +73,8 @@ fn check_backends(body: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A NAT rule has a port or a range; a rule for all protocols has port 0, which is all ports.
+/// Returns the ports of a rule: a NAT rule has a port or a range; a rule for all protocols has port 0, which
+/// means all ports.
 fn claim(rule: &Value) -> Option<(String, Claim<'_>)> {
     let properties = &rule["properties"];
     let frontend = key(id_of(&properties["frontendIPConfiguration"])?);

@@ -277,7 +277,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());
             }
-            // Once or twice, servers were replaced. An index that goes back and forth says nothing, and never ends.
+            // Once or twice, servers were replaced. An index that goes back and forth has no meaning, and
+            // never ends.
             Moved::Backward if is_same => {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());

@@ -8,7 +8,7 @@ use crate::health::{ChildHealth, EntityKey, EntityKind, Evaluation};
 /// A function that returns the evaluations of an unhealthy entity below the queried one.
 pub(crate) type Below<'a> = &'a dyn Fn(&EntityKey) -> Vec<Evaluation>;
 
-/// An evaluation in its envelope.
+/// An evaluation with its wrapper object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Wrapper {
@@ -37,7 +37,7 @@ struct EvaluationInfo {
 /// full.
 const MAX_EVALUATIONS: usize = 1_000;
 
-/// Writes evaluations with all that is below them, down to the events.
+/// A writer of evaluations with everything below them, down to the events.
 pub(super) struct Evaluations<'a> {
     below: Below<'a>,
     kind_of: KindOf<'a>,
@@ -60,7 +60,7 @@ impl<'a> Evaluations<'a> {
         self.each(evaluations, Self::evaluation)
     }
 
-    /// Stops where there are too many.
+    /// Converts items, and stops at the maximum number.
     fn each<T>(
         &mut self,
         unhealthy: &[T],
@@ -110,7 +110,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// The depth is that of the hierarchy of entities.
+    /// Converts a child. The depth is that of the hierarchy of entities.
     fn child(&mut self, child: &ChildHealth) -> EvaluationInfo {
         EvaluationInfo {
             kind: child.entity.kind().as_str(),

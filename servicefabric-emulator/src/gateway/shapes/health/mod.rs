@@ -27,7 +27,7 @@ pub(crate) struct EntityHealthInfo {
     children: Children,
 }
 
-/// The lists of children that an entity of its kind has, also when they are empty.
+/// The lists of children for an entity of this kind, even empty ones.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Children {
@@ -137,7 +137,7 @@ impl EntityHealthInfo {
     }
 }
 
-/// The word of a state.
+/// Returns the word of a state.
 pub(crate) fn word(state: HealthState) -> &'static str {
     match state {
         HealthState::Ok => "Ok",

@@ -19,7 +19,7 @@ fn node(config: HostingConfig) -> Node {
     node
 }
 
-/// Plays a script and gives the log as text.
+/// Plays a script and returns the log as text.
 fn play(config: &HostingConfig, actions: &[Action]) -> String {
     let mut node = node(config.clone());
     let mut log = String::new();
@@ -36,7 +36,7 @@ fn play(config: &HostingConfig, actions: &[Action]) -> String {
 }
 
 proptest! {
-    /// I1 to I8, I10, I12, after every step of any script; and I13: in the end it can be left alone.
+    /// I1 to I8, I10, I12, after every step of any script; and I13: in the end the node becomes idle.
     #[test]
     fn invariants_hold_after_every_step(config in config(), actions in actions()) {
         let mut node = node(config.clone());
@@ -171,7 +171,7 @@ fn extreme_settings_do_no_harm() {
                 let _ = config.set(name, &extreme.into());
                 let _ = config.set(name, &count.into());
             }
-            // Those that take both are lengths of time; make them that again.
+            // Settings that accept both are lengths of time.
             for name in HostingConfig::setting_names().filter(|name| !name.contains("Count")) {
                 let _ = config.set(name, &extreme.into());
             }

@@ -24,7 +24,8 @@ fn a_refusal_can_change_the_subscription() {
     assert_eq!(peer.refuse(Endpoint, &["a", "b"]), ["eds b=1"]);
 }
 
-/// A client says so once; later requests bear the same nonce, and are about the subscription only.
+/// A client reports a rejection once; later requests have the same nonce, and concern only the
+/// subscription.
 #[test]
 fn what_was_refused_stays_refused() {
     let mut peer = Peer::sotw(&[listeners(&["a=bad", "b=1"])]);
@@ -56,10 +57,10 @@ fn what_was_refused_for_its_company_comes_after_the_mended() {
         };
         assert_eq!(begin, ["eds a=bad b=1 c=1"]);
         assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
-        // One that is good gets on, though the bad one is not mended.
+        // A good one is accepted, although the bad one is not corrected.
         let next = [endpoints(&["a=bad", "b=2", "c=1"])];
         assert_eq!(peer.publish(&next), ["eds b=2"]);
-        // Something was mended, for all that is known; it turns out that it was not this.
+        // Something was corrected, as far as known; it turns out that it was not this.
         assert_eq!(peer.accept(Endpoint, again), ["eds a=bad c=1"]);
         assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
         let next = [endpoints(&["a=2", "b=2", "c=1"])];

@@ -127,7 +127,7 @@ impl Envoy {
         }
     }
 
-    /// Waits until `condition` is true; shows what Envoy said if it does not become so.
+    /// Waits until `condition` is true. Shows Envoy's output if it does not become true.
     pub(crate) async fn eventually(&self, what: &str, condition: impl AsyncFn() -> bool) {
         let asked = within(GUARD, async {
             while !condition().await {

@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     pub(crate) services: Vec<(String, Vec<SocketAddr>)>,
     /// The address of Envoy's listener.
     pub(crate) listener: Option<SocketAddr>,
-    /// A cluster that Envoy refuses.
+    /// A cluster that Envoy rejects.
     pub(crate) broken: Option<String>,
     /// The service whose cluster Envoy cannot create and rejects alone.
     pub(crate) unusable: Option<String>,
