@@ -238,7 +238,7 @@ impl ChunkTracker {
 
     #[inline]
     fn size_end(&mut self, byte: u8) -> Result<(), Refusal> {
-        // Limited to a signed number, since other parsers read it as one.
+        // Limited to a signed number, since some parsers read it as one.
         if self.digits == 0 || i64::try_from(self.remaining).is_err() {
             return Err(Refusal::ChunkSize);
         }
