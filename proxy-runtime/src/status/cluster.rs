@@ -120,7 +120,7 @@ pub struct ResponseCounts {
     /// Number of 5xx responses.
     #[serde(rename = "5xx")]
     pub server_error: u64,
-    /// Other statuses.
+    /// Number of responses with other statuses.
     pub other: u64,
 }
 
