@@ -16,13 +16,14 @@ const PERIODS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::
 ///
 /// | key | sets |
 /// |---|---|
-/// | `Servers`, `ConnectTimeout`, `AnswerTimeout`, `FetchTimeout`, `Settle`, `RouteConfigs`, `Listeners`, `MaxMessageSize` | the same of [`XdsOptions`] |
+/// | `Servers`, `RouteConfigs`, `Listeners`, `MaxMessageSize` | the same of [`XdsOptions`] |
+/// | `ConnectTimeout`, `AnswerTimeout`, `FetchTimeout`, `Settle` | the same of [`XdsOptions`] |
 /// | `Mode` | `Delta` or `StateOfTheWorld` |
-/// | `Node.{Id, Cluster, Metadata}` | who this proxy is |
+/// | `Node.{Id, Cluster, Metadata}` | the identity of this proxy |
 /// | `Tls.{CaFile, ClientCertificateFile, ClientKeyFile, ServerName}` | [`TlsOptions`] |
 /// | `AllowStartBeforeDiscovery`, `Persist` | the same of [`XdsOptions`] |
 ///
-/// What is not set stays at its default.
+/// Options without a key keep their default.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {

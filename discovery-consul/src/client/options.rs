@@ -128,7 +128,8 @@ impl ConsulOptions {
     /// |---|---|
     /// | `CONSUL_HTTP_ADDR` | [`address`](Self::address): `host:port` or a URL |
     /// | `CONSUL_HTTP_SSL` | `true`: an address without a scheme is `https` |
-    /// | `CONSUL_HTTP_TOKEN`, `CONSUL_HTTP_TOKEN_FILE` | [`token`](Self::token), [`token_file`](Self::token_file), which wins |
+    /// | `CONSUL_HTTP_TOKEN` | [`token`](Self::token) |
+    /// | `CONSUL_HTTP_TOKEN_FILE` | [`token_file`](Self::token_file), which takes precedence over the token |
     /// | `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`, `CONSUL_TLS_SERVER_NAME` | [`tls`](Self::tls) |
     /// | `CONSUL_NAMESPACE` | [`namespace`](Self::namespace) |
     ///

@@ -3,14 +3,18 @@
 //! | tag | becomes |
 //! |---|---|
 //! | `traefik.enable` | `enable` |
-//! | `traefik.http.routers.<r>.rule` | a route, or several: `Host`, `Path`, `PathPrefix`, `Method`, `Header`, `Headers` and `Query` with `&&`, `\|\|` and parentheses |
-//! | `traefik.http.routers.<r>.priority` | the order of these routes; unset: the length of the rule, as Traefik has it |
-//! | `traefik.http.routers.<r>.entrypoints` | nothing, where these are [ours](crate::options::ServiceOptions::traefik_entry_points) |
+//! | `traefik.http.routers.<r>.rule` | one or several routes |
+//! | `traefik.http.routers.<r>.priority` | the order of these routes. Default: the length of the rule |
+//! | `traefik.http.routers.<r>.entrypoints` | nothing, if they are the configured ones |
 //! | `traefik.http.routers.<r>.middlewares` | transforms, for `stripprefix` with one prefix, `addprefix` and `chain` |
-//! | `traefik.http.services.<s>.loadbalancer.server.port`, `.scheme`, `.weight` | port, scheme and weight of the instance |
-//! | `traefik.http.services.<s>.loadbalancer.passhostheader` | whether the host of the request is kept; unset: yes |
+//! | `traefik.http.services.<s>.loadbalancer.server.port`, `.scheme`, `.weight` | the same of the instance |
+//! | `traefik.http.services.<s>.loadbalancer.passhostheader` | true keeps the request's host. Default: true |
 //! | `traefik.http.services.<s>.loadbalancer.healthcheck.path`, `.interval`, `.timeout` | active health checks |
 //! | `traefik.http.services.<s>.loadbalancer.sticky.cookie`, `.name` | session affinity |
+//!
+//! Rules may have `Host`, `Path`, `PathPrefix`, `Method`, `Header`, `Headers` and `Query`, combined with `&&`,
+//! `||` and parentheses. The entry points are those of
+//! [`traefik_entry_points`](crate::options::ServiceOptions::traefik_entry_points).
 //!
 //! A router is left out as a whole, with a warning, if its rule has no equivalent here, if one of its
 //! middlewares is unsupported or not defined by these tags, if it is for entry points that do not exist

@@ -4,7 +4,8 @@
 //! the type; parameters of the application and properties of the service's name make them different:
 //!
 //! ```text
-//! extension of the type ─▶ declared labels ─▶ `[Parameter]` replaced ─▶ properties of the name applied ─▶ labels of a service
+//! extension of the type ─▶ declared labels ─▶ `[Parameter]` replaced
+//!                       ─▶ properties of the name applied ─▶ labels of a service
 //! ```
 
 mod bounds;

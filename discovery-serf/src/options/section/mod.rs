@@ -34,7 +34,10 @@ const PAUSES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(86
 /// | `PrefilterMembers`, `AllowStartBeforeDiscovery`, `Persist` | the same of [`SerfOptions`] |
 /// | `MaxFrameSize` | [`SerfOptions::max_frame`], in bytes |
 /// | `AllowedServices`, `AllowedNetworks`, `KeepEmptyServices`, `LegacyBackend` | [`CatalogOptions`] |
-/// | `LoadBalancingPolicy`, `HealthCheck.{Enabled, Interval, Timeout, Path}`, `WeightStrategy`, `VersionHeader`, `RegionHeader`, `InformationalTags` | [`GenerateOptions`](crate::generate::GenerateOptions) |
+/// | `LoadBalancingPolicy`, `HealthCheck.{Enabled, Interval, Timeout, Path}` | [`GenerateOptions`] |
+/// | `WeightStrategy`, `VersionHeader`, `RegionHeader`, `InformationalTags` | [`GenerateOptions`] |
+///
+/// [`GenerateOptions`]: crate::generate::GenerateOptions
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {

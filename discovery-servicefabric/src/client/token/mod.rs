@@ -141,7 +141,8 @@ pub struct TokenFn<F>(F);
 /// use discovery_servicefabric::client::{BearerToken, TokenError, token_fn};
 ///
 /// let source = token_fn(|_refused| async {
-///     let text = std::env::var("CLUSTER_TOKEN").map_err(|error| TokenError::new("no CLUSTER_TOKEN").with_source(error))?;
+///     let text = std::env::var("CLUSTER_TOKEN");
+///     let text = text.map_err(|error| TokenError::new("no CLUSTER_TOKEN").with_source(error))?;
 ///     BearerToken::new(&text).map_err(|error| TokenError::new("CLUSTER_TOKEN").with_source(error))
 /// });
 /// # let _: &dyn discovery_servicefabric::client::TokenSource = &source;

@@ -28,11 +28,13 @@ const MAX_TEXT: usize = 4 * MAX_NAME;
 /// | pattern | matches |
 /// |---|---|
 /// | `example.com` | that name, ignoring case, on any port |
-/// | `example.com:8443` | that name on that port; the port of a request that names none is 443 with TLS and 80 without |
+/// | `example.com:8443` | that name on that port |
 /// | `*.example.com` | any name that ends with `.example.com`, whatever the number of labels, but not `example.com` |
 /// | `[::1]`, `[::1]:8080` | that IPv6 address, however it is written |
 /// | `*:8080` | any name on that port |
 /// | `*` | everything |
+///
+/// A request that names no port has the port 443 with TLS and 80 without.
 ///
 /// Names beyond ASCII are written in Unicode and match their ASCII form as well.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
