@@ -41,8 +41,8 @@ pub(crate) fn with_destinations(
     None
 }
 
-/// Adds the destinations that served `before` and that the source could not look at now, to the clusters of
-/// the same id. Returns how many.
+/// Adds the destinations that served `before`, and that the source could not read now, to the clusters of
+/// the same id. Returns their number.
 pub(crate) fn add_unread(
     config: &mut ProxyConfig,
     before: &ProxyConfig,

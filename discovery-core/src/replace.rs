@@ -24,7 +24,7 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// Those of [`check_directory`], and of the system.
+    /// The errors of [`check_directory`] and of the system.
     pub fn write(path: &Path, parts: &[&[u8]]) -> io::Result<Self> {
         check_directory(path)?;
         // Two processes may write while one takes the place of the other.
@@ -58,7 +58,7 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// Those of the system. The old or the new content may be in place.
+    /// The errors of the system. The old or the new content may be in place.
     pub fn commit(mut self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)?;
         self.is_committed = true;
@@ -81,7 +81,8 @@ impl Drop for Replacement {
 ///
 /// # Errors
 ///
-/// Every account can, which also holds for directories like `/tmp`; or there is no such directory.
+/// Returns an error if every account can write there, which also holds for directories like `/tmp`, or if
+/// there is no such directory.
 pub fn check_directory(path: &Path) -> io::Result<()> {
     let directory = directory_of(path);
     let metadata = fs::metadata(directory)?;

@@ -67,8 +67,8 @@ impl UnreachableClusters {
         Self::default()
     }
 
-    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next
-    /// failure repeats it.
+    /// Reports a cluster. It never waits: while another thread reports, this report is dropped, and the
+    /// next failure repeats it.
     pub fn report(&self, cluster: &ClusterId, seen: Unreachable) {
         let Some(mut waiting) = self.waiting.try_lock() else {
             return;
@@ -84,8 +84,8 @@ impl UnreachableClusters {
         }
     }
 
-    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100
-    /// ms have passed since they were last taken.
+    /// Returns the clusters that were reported since the last call. Waits until there is one, and until 100
+    /// ms have passed since the last call.
     ///
     /// # Cancel safety
     ///

@@ -98,7 +98,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// An address or a certificate cannot be used.
+    /// Returns an error if an address or a certificate cannot be used.
     pub fn connect(&self) -> Result<XdsDiscoverer, ClientError> {
         XdsDiscoverer::new(self.options.clone())
     }

@@ -90,8 +90,8 @@ impl Outgoing {
 /// restart.
 fn first_server(node_id: &str) -> usize {
     let hash = u64::from_le_bytes(Version::of([node_id.as_bytes()]).to_bytes());
-    // Names differ in their last letters, which make little difference to some bits of this hash; after
-    // multiplication by the golden ratio they make one to the highest.
+    // Names differ in their last letters, which hardly change some bits of this hash. Multiplied by the
+    // golden ratio, they change the highest bits.
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     usize::from((mixed >> 48) as u16)
 }

@@ -247,8 +247,8 @@ impl ConsulClient {
         })
     }
 
-    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an
-    /// earlier form of it that it has no more are removed.
+    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. The agent removes
+    /// checks of the earlier form that the new form does not have.
     ///
     /// # Errors
     ///

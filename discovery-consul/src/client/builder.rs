@@ -41,7 +41,8 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// The address is invalid, certificates cannot be used, or there is no transport.
+    /// Returns an error if the address is invalid, if certificates cannot be used, or if there is no
+    /// transport.
     pub fn build(self) -> Result<ConsulClient, BuildError> {
         let options = self.options.bounded();
         let address = Address::parse(&options.address)?;

@@ -135,7 +135,7 @@ impl ConsulOptions {
     ///
     /// # Errors
     ///
-    /// A token cannot be one, or `CONSUL_HTTP_SSL` is not a boolean.
+    /// Returns an error if the token is invalid, or if `CONSUL_HTTP_SSL` is not a boolean.
     pub fn from_env() -> Result<Self, EnvironmentError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -144,7 +144,7 @@ impl ConsulOptions {
     ///
     /// # Errors
     ///
-    /// As of [`from_env`](Self::from_env).
+    /// The errors of [`from_env`](Self::from_env).
     pub fn from_variables(
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, EnvironmentError> {

@@ -28,7 +28,8 @@ impl Token {
     ///
     /// # Errors
     ///
-    /// It is empty, longer than 64 KiB, or has characters other than visible ASCII.
+    /// Returns an error if the token is empty, longer than 64 KiB, or has characters other than visible
+    /// ASCII.
     pub fn new(token: &str) -> Result<Self, InvalidToken> {
         const LONGEST: usize = 64 * 1024;
         let token = token.trim();

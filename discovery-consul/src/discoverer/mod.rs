@@ -130,7 +130,7 @@ impl ConsulDiscoverer {
     ///
     /// # Errors
     ///
-    /// Those of [`ClientBuilder::build`](crate::client::ClientBuilder::build).
+    /// The errors of [`ClientBuilder::build`](crate::client::ClientBuilder::build).
     pub fn new(options: DiscoveryOptions) -> Result<Self, BuildError> {
         let client = ConsulClient::new(options.consul.clone())?;
         Ok(Self::with_client(client, options))
@@ -145,8 +145,8 @@ impl ConsulDiscoverer {
         }
     }
 
-    /// A runner for it, with options and labels that are derived from its own: one may still add filters
-    /// and validators.
+    /// Creates a runner for the discoverer, with options and labels derived from its own. Filters and
+    /// validators may still be added.
     pub fn runner(&self) -> Runner {
         let services = &self.options.services;
         let labels = KeyValueLabels::with_rules(LabelRules::new(services.label_prefix.clone()))

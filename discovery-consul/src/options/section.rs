@@ -70,7 +70,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// The address or the certificates cannot be used.
+    /// Returns an error if the address or the certificates cannot be used.
     pub fn connect(&self) -> Result<ConsulDiscoverer, BuildError> {
         ConsulDiscoverer::new(self.options.clone())
     }

@@ -37,7 +37,8 @@ impl Middlewares {
     /// The transforms that a router's list comes to.
     ///
     /// # Errors
-    /// Why one of them cannot be done.
+    ///
+    /// Returns the reason why one of the middlewares is unsupported.
     pub(super) fn transforms(&mut self, list: &str) -> Result<Vec<(&'static str, String)>, String> {
         let mut found = Vec::new();
         let mut count = 0;

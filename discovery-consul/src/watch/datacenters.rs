@@ -76,7 +76,7 @@ impl ConsulWatch {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn start(client: ConsulClient, options: WatchOptions) -> Self {
         let (published, states) = watch::channel(Arc::default());
         let options = options.bounded();

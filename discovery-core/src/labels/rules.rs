@@ -74,7 +74,7 @@ impl LabelRules {
     ///
     /// # Panics
     ///
-    /// If they do not have the same number of parts.
+    /// Panics if the two names do not have the same number of parts.
     #[must_use]
     #[track_caller]
     pub fn with_alias(mut self, written: &str, meant: &str) -> Self {

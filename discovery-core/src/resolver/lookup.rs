@@ -12,7 +12,7 @@ pub trait Lookup: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The name does not exist, or could not be looked up.
+    /// Returns an error if the name does not exist or could not be looked up.
     ///
     /// # Cancel safety
     ///

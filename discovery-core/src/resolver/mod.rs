@@ -56,10 +56,10 @@ pub trait DestinationResolver: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The cluster keeps its last resolved destinations, or has no destination if it was never resolved.
-    /// The resolver is called again soon. A result with an unusable destination is an error too. If only
-    /// some of the destinations cannot be resolved, return the others and report the problem in
-    /// [`Resolved::problems`].
+    /// After an error, the cluster keeps its last resolved destinations, or has no destination if it was
+    /// never resolved. The resolver is called again soon. A result with an unusable destination counts as
+    /// an error. If only some of the destinations cannot be resolved, return the others and report the
+    /// problem in [`Resolved::problems`].
     ///
     /// # Cancel safety
     ///

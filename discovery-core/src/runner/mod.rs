@@ -140,7 +140,7 @@ impl Runner {
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     #[track_caller]
     pub fn start(self) -> DiscoveryProvider {
         let (mut provider, driver) = self.into_parts();
@@ -235,8 +235,8 @@ pub struct Once {
 ///
 /// # Cancel safety
 ///
-/// Dropping it drops the calls to the source that are in flight, and sets the provider's state to
-/// [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
+/// May be dropped at any time. That drops the calls to the source that are in flight, and sets the
+/// provider's state to [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
 #[must_use = "nothing is discovered unless the driver is polled"]
 pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
 

@@ -39,7 +39,7 @@ impl ScriptedLookup {
     ///
     /// # Panics
     ///
-    /// If one of them is not an IP address.
+    /// Panics if one of the addresses is not an IP address.
     #[track_caller]
     pub fn set(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses

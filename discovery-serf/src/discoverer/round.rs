@@ -110,7 +110,7 @@ impl Rounds {
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the connection is closed, and the next round opens a new one.
+    /// May be dropped at any time. The connection is then closed, and the next round opens a new one.
     pub(super) async fn round(&mut self, asking: &Asking<'_>) -> Result<Answer, DiscoverError> {
         let (mut session, members) = self.ask(asking).await?;
         let now = Instant::now();

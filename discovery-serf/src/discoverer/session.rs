@@ -46,7 +46,7 @@ impl Session {
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the connection is closed.
+    /// May be dropped at any time. The connection is then closed.
     pub(super) async fn open(
         agent: &Arc<str>,
         options: &ConnectOptions,

@@ -255,7 +255,7 @@ impl AgentInMemory {
     ///
     /// # Errors
     ///
-    /// The agent is stopped: the connection is refused.
+    /// Returns an error if the agent is stopped: the connection is refused.
     pub fn connect(&self) -> io::Result<DuplexStream> {
         if self.shared.state.borrow().is_stopped {
             return Err(io::ErrorKind::ConnectionRefused.into());
@@ -269,7 +269,7 @@ impl AgentInMemory {
     ///
     /// # Errors
     ///
-    /// There is no free port.
+    /// Returns an error if there is no free port.
     pub async fn listen(&self) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;

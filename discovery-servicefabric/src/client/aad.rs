@@ -81,7 +81,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As for every call.
+    /// The errors of every call.
     pub async fn aad_metadata(&self) -> Result<Option<AadMetadata>, CallError> {
         let deadline = Instant::now() + self.shared.options.budget;
         self.shared.aad_metadata(deadline).await

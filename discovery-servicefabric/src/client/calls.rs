@@ -31,7 +31,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of every call.
+    /// The errors of every call.
     pub async fn cluster_version(&self) -> Result<String, CallError> {
         let call = Call::get("6.4").at("/$/GetClusterVersion");
         let Version { version } = self.shared.read(&call, self.deadline()).await?;

@@ -52,7 +52,7 @@ impl Conversion {
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the thread ends after the service that it is at.
+    /// May be dropped at any time. The thread then ends after its current service.
     pub(super) async fn run(self, turn: &Arc<Semaphore>) -> Result<Converted, DiscoverError> {
         let Ok(turn) = Arc::clone(turn).try_acquire_owned() else {
             let message = "labels that were read in an earlier round are still being parsed";

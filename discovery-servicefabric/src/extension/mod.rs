@@ -50,7 +50,8 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed. Problems of the content that was read are in [`DeclaredLabels::problems`].
+    /// Returns an error if a call failed. Problems of the content that was read are in
+    /// [`DeclaredLabels::problems`].
     async fn declared(
         &self,
         calls: &dyn ClusterCalls,
@@ -63,7 +64,7 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed.
+    /// Returns an error if a call failed.
     async fn labels(
         &self,
         calls: &dyn ClusterCalls,

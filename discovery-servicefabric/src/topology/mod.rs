@@ -84,9 +84,10 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Nothing could be read: all calls failed, the applications could not be listed, or everything below
-    /// them failed and there was no round before or the list is an old one. A current list of applications
-    /// is a result by itself: applications missing from it are removed, even if everything else fails.
+    /// Returns an error if nothing could be read: all calls failed, or the applications could not be
+    /// listed, or everything below them failed and there was no earlier round or the list is an old one. A
+    /// current list of applications is a result by itself: applications missing from it are removed, even
+    /// if everything else fails.
     ///
     /// # Cancel safety
     ///

@@ -19,8 +19,8 @@ pub struct Composed {
     pub problems: Problems,
 }
 
-/// Puts together what was read: `clusters` and `endpoints` by name. Of two routes with one id in different
-/// configurations the first stays.
+/// Combines the resources that were read: `clusters` and `endpoints` by name. If two routes in different
+/// configurations have one id, the first one stays.
 #[must_use]
 pub fn compose<'r>(
     routes: impl IntoIterator<Item = &'r ReadRoutes>,

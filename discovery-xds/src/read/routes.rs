@@ -46,7 +46,7 @@ pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems)
 ///
 /// # Errors
 ///
-/// Those of [`read_routes`].
+/// The errors of [`read_routes`].
 pub fn read_routes_after(
     routes: &RouteConfiguration,
     before: Option<&ReadRoutes>,

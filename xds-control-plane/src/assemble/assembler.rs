@@ -96,8 +96,8 @@ impl Assembler {
         self.assembled()
     }
 
-    /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast.
-    /// Everything else waits for the next [`assemble`](Self::assemble).
+    /// Takes only newer endpoints of clusters that are served already, which must be fast. All other
+    /// changes wait for the next [`assemble`](Self::assemble).
     pub fn update_endpoints(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for wanted in services {

@@ -136,7 +136,8 @@ impl XdsServer {
     ///
     /// # Errors
     ///
-    /// When the descriptors of the API or the files of TLS are not usable, or the transport fails.
+    /// Returns an error if the descriptors of the API or the files of TLS are unusable, or if the transport
+    /// fails.
     pub async fn serve(
         self,
         listener: TcpListener,

@@ -94,7 +94,7 @@ impl ServerTls {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with them.
+    /// Returns the first problem of the files.
     pub fn check(&self) -> Result<(), ServerTlsError> {
         self.config().map(drop)
     }

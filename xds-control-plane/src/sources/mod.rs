@@ -176,7 +176,7 @@ impl Followed {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when it is dropped.
+    /// May be dropped at any time without losing anything.
     pub(crate) async fn changed(&mut self) {
         let provided = self.provided.iter_mut();
         let mut provided: FuturesUnordered<_> =

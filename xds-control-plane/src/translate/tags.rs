@@ -36,7 +36,7 @@ pub(super) fn ask_to_be_served(instances: &[Instance]) -> bool {
 
 /// Reads the tags of all instances of all datacenters, healthy or not.
 ///
-/// Where instances differ the one with the smallest id counts, then node, then datacenter: that is the same
+/// If instances differ, the one with the smallest id counts, then node, then datacenter. That is the same
 /// in each replica of each datacenter.
 pub(super) fn read(service: &CatalogService) -> TagSettings {
     let mut instances: Vec<_> = service

@@ -37,7 +37,7 @@ impl Pace {
     ///
     /// # Cancel safety
     ///
-    /// The token is taken at once, so one is lost when this is dropped.
+    /// A token is lost if the future is dropped, since it is taken at once.
     pub(crate) async fn wait(&mut self) {
         let due = self.take();
         if due > Instant::now() {

@@ -46,7 +46,7 @@ pub(super) struct Handle {
 /// The state shared by handle and task.
 #[derive(Debug)]
 struct Shared {
-    /// The number of the next request. None comes twice, so that a late record of a stream that was stopped
+    /// The number of the next request. No number is used twice, so that a late record of a stopped stream
     /// is never taken for a reply.
     next_seq: AtomicU64,
     /// Woken when a stream was dropped.

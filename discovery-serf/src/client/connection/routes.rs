@@ -107,7 +107,7 @@ impl Routes {
     ///
     /// # Errors
     ///
-    /// The connection cannot go on.
+    /// Returns an error if the connection cannot continue.
     pub(super) fn take(&mut self, message: &[u8], now: Instant) -> Result<(), Failure> {
         match std::mem::replace(&mut self.next, Next::Header) {
             Next::Header => self.take_header(ResponseHeader::decode(message)?, now),

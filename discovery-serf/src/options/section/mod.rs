@@ -95,7 +95,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// The file with the key cannot be used.
+    /// Returns an error if the file with the key cannot be used.
     pub fn connect(&self) -> Result<SerfDiscoverer, ConnectError> {
         if let Some(path) = &self.options.auth_key_file {
             read_key(path)?;

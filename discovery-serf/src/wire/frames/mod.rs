@@ -32,9 +32,8 @@ pub(crate) enum FrameError {
 
 /// Cuts a stream into messages.
 ///
-/// It holds one message that is not complete, of at most `max_frame` bytes, and what has been read after
-/// it, which is less than [`READ`] allows. Nothing is allocated because of a length that a peer only
-/// announces.
+/// The buffer holds one incomplete message of at most `max_frame` bytes, and the bytes that were read after
+/// it, which are fewer than [`READ`] allows. A length that a peer only announces allocates nothing.
 #[derive(Debug)]
 pub(crate) struct FrameReader<R> {
     io: R,

@@ -45,8 +45,8 @@ pub enum TlsError {
     /// There is nothing to trust.
     #[error("the list of what is trusted is empty")]
     NothingTrusted,
-    /// rustls does not take it: certificate and key do not belong together, a certificate cannot be read,
-    /// or the operating system has no certificates.
+    /// rustls rejects the options: certificate and key do not belong together, a certificate cannot be
+    /// read, or the operating system has no certificates.
     #[error("the certificates cannot be used")]
     Rustls(#[from] rustls::Error),
 }

@@ -20,7 +20,7 @@ pub use self::file::TokenFile;
 ///
 /// # Cancel safety
 ///
-/// The future is dropped when the call that waits for it is.
+/// The future is dropped together with the call that waits for it.
 #[async_trait]
 pub trait TokenSource: Send + Sync {
     /// Returns the token to send now. Called for every request, so an implementation caches its token.
@@ -30,7 +30,8 @@ pub trait TokenSource: Send + Sync {
     ///
     /// # Errors
     ///
-    /// There is no token. The call fails as [`Denied`](crate::CallErrorKind::Denied).
+    /// Returns an error if there is no token. The call then fails as
+    /// [`Denied`](crate::CallErrorKind::Denied).
     async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError>;
 }
 
@@ -50,7 +51,8 @@ impl BearerToken {
     ///
     /// # Errors
     ///
-    /// It is empty, longer than 64 KiB, or has characters that a token does not have (RFC 6750, section 2.1).
+    /// Returns an error if the token is empty, is longer than 64 KiB, or has characters that a token does
+    /// not have (RFC 6750, section 2.1).
     pub fn new(token: &str) -> Result<Self, InvalidToken> {
         const LONGEST: usize = 64 * 1024;
         let token = token.trim();

@@ -364,8 +364,8 @@ async fn an_instance_that_is_about_to_close_is_left_out_on_request() {
             assert_eq!(resolved, 0);
             continue;
         }
-        // Each partition with the version that was seen last, once more for the one that is read again, and
-        // once more to be sure that the instance is not named.
+        // Each partition with its last known version, once more for the one that is read again, and once
+        // more to be sure that the instance is not listed.
         assert_eq!(resolved, 6);
         assert_eq!(cluster.calls("resolve a1 v2"), 2);
         assert_eq!(cluster.calls("replicas"), 1);

@@ -20,8 +20,8 @@ pub(super) struct Split {
     pub(super) route: RouteConfig,
 }
 
-/// The routes that a route becomes. The one for reads has one more condition than the one for everything
-/// else, so it comes first (methods before hosts before headers); the other one keeps the rank that it had.
+/// Returns the routes that a route becomes. The one for reads has one more condition than the one for all
+/// other requests, so it comes first (methods before hosts before headers). The other one keeps its rank.
 pub(super) fn split(route: &RouteConfig, roles: &Roles, pools: &[Pool]) -> Vec<Split> {
     let mut reads = route.clone();
     let mut writes = Some(route.clone());

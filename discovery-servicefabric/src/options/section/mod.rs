@@ -79,7 +79,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// A file cannot be read or used, or a URL is invalid.
+    /// Returns an error if a file cannot be read or used, or if a URL is invalid.
     pub fn connect(&self) -> Result<ServiceFabric, ConnectError> {
         Ok(ServiceFabric::new(self.connection.connect()?).options(self.options.clone()))
     }

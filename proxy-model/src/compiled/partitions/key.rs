@@ -45,7 +45,7 @@ impl PartitionKeySource {
     ///
     /// # Errors
     ///
-    /// The request has no key, an empty one, or several that differ.
+    /// Returns an error if the request has no key, an empty one, or several that differ.
     pub fn with_key<H: RequestHead + ?Sized, T>(
         &self,
         head: &H,

@@ -107,7 +107,7 @@ impl Partitions {
     ///
     /// # Errors
     ///
-    /// It belongs to none.
+    /// Returns the reason why the key belongs to no partition.
     pub fn find<H: RequestHead + ?Sized>(&self, head: &H) -> Result<&PartitionTarget, KeyRefusal> {
         self.key.with_key(head, |key| self.partition_of(key))?
     }
@@ -116,7 +116,7 @@ impl Partitions {
     ///
     /// # Errors
     ///
-    /// It belongs to none.
+    /// Returns the reason why the key belongs to no partition.
     pub fn partition_of(&self, key: &[u8]) -> Result<&PartitionTarget, KeyRefusal> {
         let position = match self.number(key)? {
             Some(number) => self.position(number),
@@ -133,7 +133,7 @@ impl Partitions {
     ///
     /// # Errors
     ///
-    /// The key is not a number, and is not hashed.
+    /// Returns an error if the key is not a number and is not hashed.
     pub fn number(&self, key: &[u8]) -> Result<Option<i64>, KeyRefusal> {
         let Some((low, high)) = self.span() else {
             return Ok(None);

@@ -55,8 +55,8 @@ pub(super) enum Name {
 
 /// The specificity of a host pattern; smaller ranks are tried first.
 ///
-/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything,
-/// no pattern at all. Of two wildcards, the longer one is smaller.
+/// The order is: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port,
+/// anything, no pattern at all. Of two wildcards, the longer one is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostRank {
     class: HostClass,
@@ -86,6 +86,7 @@ impl HostPattern {
     /// Parses a pattern.
     ///
     /// # Errors
+    ///
     /// Returns the problem and, if it can be guessed, the correction.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
@@ -109,7 +110,9 @@ impl HostPattern {
     /// configuration files use. The pattern is the one of the name in Unicode.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); a name that is not the ASCII form of any name.
+    ///
+    /// The errors of [`parse`](Self::parse), and an error for a name that is not the ASCII form of any
+    /// name.
     pub fn parse_ascii(text: &str) -> Result<Self, HostError> {
         if !text.to_ascii_lowercase().contains("xn--") || text.len() > MAX_TEXT {
             return Self::parse(text);
@@ -167,8 +170,8 @@ impl HostPattern {
         &self.name
     }
 
-    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is
-    /// the same for patterns that the same hosts match.
+    /// The pattern in ASCII form and lower case, with an IPv6 address in its shortest form and without
+    /// `:*`. Patterns that match the same hosts have the same form.
     pub fn to_ascii(&self) -> String {
         self.signature()
     }

@@ -155,6 +155,7 @@ impl PathTemplate {
     /// Parses a template.
     ///
     /// # Errors
+    ///
     /// Returns the problem and its byte offset in `text`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         Self::parse_with(text, &mut Expressions::default())

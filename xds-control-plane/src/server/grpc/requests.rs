@@ -42,7 +42,7 @@ impl<R: Inbound> Requests<R> {
     ///
     /// # Errors
     ///
-    /// If messages are compressed, which is not offered.
+    /// Returns an error if messages are compressed, which is unsupported.
     pub(super) fn new(
         headers: &HeaderMap,
         body: Body,

@@ -211,7 +211,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the query; the next call repeats it, and no change is missed.
+    /// May be dropped at any time. That cancels the query; the next call repeats it, and no change is
+    /// missed.
     pub async fn next(&mut self) -> Followed<T> {
         let woken = async {
             match &mut self.wake {
