@@ -25,8 +25,8 @@ const PREFIX_LENGTH: usize = 32;
 /// The suffix of the name of an internal load balancer.
 pub const INTERNAL_SUFFIX: &str = "-internal";
 
-/// The UID of a service that has none: the same for the same key in the same cluster, and in the form of a
-/// UUID.
+/// Returns the UID of a service without one: the same for the same key in the same cluster, and in the form
+/// of a UUID.
 pub fn uid_of(key: &ServiceKey, cluster: &str) -> String {
     // No cluster has a slash in its name, so no two pairs have the same text.
     let hash = hex(&Sha256::digest(format!("{cluster}/{key}").as_bytes()));
@@ -41,10 +41,10 @@ pub fn uid_of(key: &ServiceKey, cluster: &str) -> String {
     )
 }
 
-/// The prefix of all names of the service with this UID: `a` and the UID without hyphens, 32 characters at
-/// most.
+/// Returns the prefix of all names of the service with this UID: `a` and the UID without hyphens, at most 32
+/// characters.
 ///
-/// Characters that no resource may have in its name are left out.
+/// Characters that are invalid in resource names are omitted.
 pub fn prefix(uid: &str) -> String {
     let letters = uid.chars().filter(char::is_ascii_alphanumeric);
     std::iter::once('a')
@@ -88,8 +88,8 @@ pub fn is_internal(load_balancer: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(INTERNAL_SUFFIX))
 }
 
-/// The load balancer of a set of machines; that of the primary set, and every standard one, has the cluster's
-/// name.
+/// Returns the name of the load balancer of a set of machines. That of the primary set, and every standard
+/// one, has the cluster's name.
 pub fn load_balancer(cluster: &str, vm_set: Option<&str>, internal: bool) -> String {
     let base = shortened(
         vm_set.unwrap_or(cluster),
@@ -248,8 +248,8 @@ pub(crate) fn check_resource_group(name: &str) -> Result<(), String> {
     })
 }
 
-/// Cuts to `longest` characters; a cut that ends in neither letter nor `_` gets `_`, since a name may not end
-/// in a hyphen.
+/// Cuts a name to `longest` characters. If it then ends in neither a letter nor `_`, the end becomes `_`,
+/// since a name may not end in a hyphen.
 fn cut(name: String, longest: usize) -> String {
     if name.chars().count() <= longest {
         return name;

@@ -279,7 +279,8 @@ impl DiscoveredService {
     /// Marks destinations whose ids begin with `beginning` as unreadable, while the rest of the service's
     /// configuration is known. Those that served last, in this run or the one before
     /// ([`persist`](crate::RunnerOptions::persist)), continue to serve in the clusters of the same id, with
-    /// a warning that contains their age. For services with [`ServiceContent::Config`], and for last known
+    /// a warning that contains their age. After [`unread_grace`](crate::RunnerOptions::unread_grace) they
+    /// are removed, with another warning. For services with [`ServiceContent::Config`], and for last known
     /// good rules.
     #[must_use]
     pub fn with_unread(mut self, beginning: impl Into<Arc<str>>) -> Self {

@@ -50,8 +50,8 @@ pub(crate) fn load(
     Ok((config, followed))
 }
 
-/// Certificates that could not be used if the program ran here and now. They are warnings, since a
-/// configuration is often checked elsewhere than where it runs.
+/// Returns problems of certificates that could not be used on this machine now. They are warnings, since a
+/// configuration is often checked on another machine.
 pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let with_tls = listeners

@@ -10,6 +10,7 @@ mod listen;
 pub mod origin;
 pub mod peers;
 pub mod raw;
+pub mod schema;
 pub mod serf;
 mod tasks;
 pub mod time;

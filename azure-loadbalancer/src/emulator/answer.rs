@@ -72,10 +72,9 @@ impl Call<'_> {
 }
 
 impl Machine {
-    /// Handles a request. `None` if a fault loses it or its response. URLs in responses begin like the
-    /// request's own: with its absolute URI, else its `Host`.
+    /// Handles a request. `None` if a fault loses it or its response.
     ///
-    /// Addresses in answers begin as the request's own: by its URI if that is absolute, else by its `Host`.
+    /// URLs in responses begin like the request's own: with its absolute URI, else its `Host`.
     pub fn answer(&mut self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
         let path = request.uri().path();
         if path == "/emulator" || path.starts_with("/emulator/") {

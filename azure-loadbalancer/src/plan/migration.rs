@@ -1,8 +1,8 @@
-//! From load balancers of sku Basic to those of sku Standard, in stages that are carried out one by one.
+//! The migration from load balancers of SKU Basic to SKU Standard, in stages that are carried out one by one.
 //!
-//! Azure changes the sku of no load balancer, and of a public address only while nothing uses it. So the load
-//! balancers go, the addresses become Standard, and the load balancers are made again with the same
-//! addresses.
+//! Azure cannot change the SKU of a load balancer, and can change that of a public address only while it is
+//! unused. So the load balancers are deleted, the addresses become Standard, and the load balancers are
+//! created again with the same addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -408,7 +408,7 @@ fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -
     found
 }
 
-/// Lists the internal addresses that will be chosen anew, since no service requests them.
+/// Lists the internal addresses that will be chosen again, since no service requests them.
 fn moves(balancer: &LoadBalancer, wanted: &Wanted<'_>) -> Vec<String> {
     let frontends = &balancer.properties.frontend_ip_configurations;
     let internal = frontends.iter().filter_map(|one| {

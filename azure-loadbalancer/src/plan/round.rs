@@ -1,7 +1,7 @@
 //! One plan: all stages, repeated without the services whose request cannot be met, until no further ones are
 //! found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::machines::Machines;
 use super::placement::{self, Placement};
@@ -131,9 +131,9 @@ fn round(
         Some(Warning { service, what })
     }));
     warnings.extend(unheard(world));
-    warnings.extend(world.repeated.iter().map(|key| Warning {
-        service: Some(key.clone()),
-        what: "it is there more than once; only the one whose UID comes first counts".to_owned(),
+    warnings.extend(world.repeated.iter().map(|(key, services)| Warning {
+        service: Some((*key).clone()),
+        what: repeated(services),
     }));
     warnings.extend(unguarded(world));
     // Services whose names clash with those of another are not subjects.
@@ -200,4 +200,19 @@ pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, P
         return Err(labels);
     }
     Ok(placement)
+}
+
+/// The service that counts of those with one key, which are sorted by their UIDs.
+fn repeated(services: &[&Service]) -> String {
+    let count = services.len();
+    let first = services.first().map_or("", |service| &*service.uid);
+    let others: BTreeSet<_> = services.iter().map(|service| &*service.uid).collect();
+    match others.len() {
+        0 | 1 => format!(
+            "it is there {count} times with the same UID {first:?}; only the first of them counts"
+        ),
+        _ => format!(
+            "it is there {count} times; only the one with UID {first:?} counts, since that comes first of all their UIDs"
+        ),
+    }
 }

@@ -20,8 +20,26 @@ pub(super) enum Command {
     Orphans(Orphans),
     /// Run an in-memory Azure until Ctrl-C
     Emulator(Emulator),
-    /// Print the JSON Schema of the configuration
-    Schema,
+    /// Print the JSON Schema of the configuration, or of what a command prints with `--format json`
+    Schema(Schema),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Schema {
+    /// The documents that it describes
+    #[arg(value_enum, default_value_t)]
+    pub(super) of: Described,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Described {
+    /// The file of `--config`
+    #[default]
+    Config,
+    /// The output of `plan`
+    Plan,
+    /// The output of `apply`
+    Apply,
 }
 
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use program_kit::{Failure, Logging, print};
 
-use self::cli::{Cli, Command};
+use self::cli::{Cli, Command, Described};
 
 /// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +58,12 @@ fn run_command(command: Command) -> Result<Found, Failure> {
         Command::Apply(options) => block_on(apply::run(&options)),
         Command::Orphans(options) => block_on(orphans::run(&options)),
         Command::Emulator(options) => block_on(emulate::run(&options)),
-        Command::Schema => {
-            print(include_str!("../../schema/config.schema.json"))?;
+        Command::Schema(options) => {
+            print(match options.of {
+                Described::Config => include_str!("../../schema/config.schema.json"),
+                Described::Plan => include_str!("../../schema/plan.schema.json"),
+                Described::Apply => include_str!("../../schema/apply.schema.json"),
+            })?;
             Ok(Found::Good)
         }
     }

@@ -2,6 +2,7 @@
 //! to be good.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
@@ -45,6 +46,8 @@ pub(super) struct Evaluator {
     pub(super) parser: Arc<dyn LabelsParser>,
     pub(super) filters: Vec<Arc<dyn ConfigFilter>>,
     pub(super) compile: CompileOptions,
+    /// The time for which unreadable destinations continue to serve.
+    pub(super) unread_grace: Duration,
 }
 
 impl Evaluator {

@@ -10,7 +10,8 @@ use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
 
 use super::evaluate::{Evaluation, Evaluator};
-use super::registry::{Evaluated, Good};
+use super::good::Good;
+use super::registry::Evaluated;
 use super::validation::Question;
 use crate::contain::contained_call;
 use crate::discovery::{DiscoveredService, LabelledService, Labels, ServiceContent};
@@ -74,7 +75,8 @@ impl Evaluator {
             return None;
         }
         let mut fragment = parsed.fragment?;
-        add_unread(&mut fragment, &good.fragment, &service.unread);
+        let recent = good.recent(&service.unread, self.unread_grace);
+        add_unread(&mut fragment, &good.fragment, &recent);
         if self.filter(&mut fragment).has_errors() {
             return None;
         }

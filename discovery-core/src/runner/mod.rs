@@ -3,6 +3,7 @@
 
 mod evaluate;
 mod fallback;
+mod good;
 mod hints;
 mod options;
 mod publish;
@@ -28,11 +29,12 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::evaluate::Evaluator;
+pub(crate) use self::good::Good;
 use self::hints::Hints;
 pub use self::options::{ConfirmRemoval, RunnerOptions};
 use self::publish::Publisher;
+pub(crate) use self::registry::KeptService;
 use self::registry::Registry;
-pub(crate) use self::registry::{Good, KeptService};
 use self::schedule::Schedule;
 use self::triggers::{Pause, Triggers};
 use self::validation::Validation;
@@ -195,6 +197,7 @@ impl Runner {
                 parser: self.parser,
                 filters: self.filters,
                 compile: self.compile,
+                unread_grace: options.unread_grace,
             }),
             validation: Validation::new(
                 Arc::clone(&source),

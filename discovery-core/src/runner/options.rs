@@ -52,6 +52,9 @@ pub struct RunnerOptions {
     /// The confirmation of a sudden disappearance of services. `None` to apply every result at once.
     /// Default: `None`.
     pub confirm_removal: Option<ConfirmRemoval>,
+    /// The time for which unreadable destinations continue to serve while others of their service are
+    /// known. See [`with_unread`](crate::DiscoveredService::with_unread). Default: 30 min.
+    pub unread_grace: Duration,
     /// The file that keeps the last known good configuration, so that a restart while the source is
     /// unavailable still serves. `None` to keep none. Default: `None`.
     pub persist: Option<PathBuf>,
@@ -76,6 +79,7 @@ impl Default for RunnerOptions {
             keep_order: false,
             max_services: 100_000,
             confirm_removal: None,
+            unread_grace: Duration::from_secs(30 * 60),
             persist: None,
             seed: None,
         }
@@ -152,6 +156,7 @@ impl RunnerOptions {
             &mut self.backoff,
             &mut self.backoff_max,
             &mut self.retry_after_max,
+            &mut self.unread_grace,
         ] {
             *time = (*time).min(LONGEST);
         }
@@ -207,6 +212,8 @@ setters! {
     with_max_services max_services: usize;
     /// Sets [`confirm_removal`](Self::confirm_removal).
     with_confirm_removal confirm_removal: ConfirmRemoval;
+    /// Sets [`unread_grace`](Self::unread_grace).
+    with_unread_grace unread_grace: Duration;
     /// Sets [`persist`](Self::persist).
     with_persist persist: PathBuf;
     /// Sets [`seed`](Self::seed).

@@ -10,10 +10,10 @@ use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::Evaluation;
+use super::good::Good;
 use super::options::ConfirmRemoval;
 use super::settling::{Owners, Settling};
-use crate::discovery::{DiscoveredService, FailedGroup, Labels, ServiceContent};
-use crate::endpoints::add_unread;
+use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
 use crate::moment::Moment;
 use crate::report::ServiceReport;
 use crate::status::QuarantinedService;
@@ -40,50 +40,6 @@ pub(super) struct Known {
     pub(super) good: Option<Good>,
     /// The time since which the service does not serve as described, with the reasons.
     pub(super) quarantine: Option<(Moment, Problems)>,
-}
-
-/// The last known good form of a service.
-#[derive(Clone, Debug)]
-pub(crate) struct Good {
-    pub(crate) fragment: Arc<ProxyConfig>,
-    /// The labels that it was made of, if it was made of labels.
-    pub(crate) labels: Option<Arc<Labels>>,
-    /// The time at which the source last confirmed the rules: routes and cluster settings.
-    pub(crate) at: Moment,
-    /// The time at which the source last confirmed the destinations.
-    pub(crate) destinations_at: Moment,
-}
-
-/// The labels that a service is made of, shared with its form `before` if they are the same.
-fn labels_of(service: &DiscoveredService, before: Option<&Good>) -> Option<Arc<Labels>> {
-    match (&service.rebuild, &service.content) {
-        (Some(rebuild), _) => Some(Arc::clone(&rebuild.labels)),
-        (None, ServiceContent::Labelled(described)) => {
-            let known = before.and_then(|good| good.labels.as_ref());
-            let known = known.filter(|known| ***known == described.labels);
-            Some(known.map_or_else(|| Arc::new(described.labels.clone()), Arc::clone))
-        }
-        (None, _) => None,
-    }
-}
-
-impl Good {
-    /// Returns the form that the source describes now.
-    pub(super) fn now(
-        service: &DiscoveredService,
-        fragment: &Arc<ProxyConfig>,
-        before: Option<&Self>,
-    ) -> Self {
-        let now = Moment::now();
-        // Unread destinations keep their age.
-        let before_now = before.filter(|_| !service.unread.is_empty());
-        Self {
-            fragment: Arc::clone(fragment),
-            labels: labels_of(service, before),
-            at: now,
-            destinations_at: before_now.map_or(now, |before| before.destinations_at),
-        }
-    }
 }
 
 /// A service in the form in which it is kept on disk.
@@ -143,24 +99,11 @@ impl Registry {
         services
     }
 
-    /// Adds what served last of the destinations that the source could not look at.
-    pub(super) fn add_unread(&self, service: &mut DiscoveredService) {
+    /// Adds the unreadable destinations that served last and are not too old.
+    pub(super) fn add_unread(&self, service: &mut DiscoveredService, grace: Duration) {
         let known = self.services.get(&service.name);
-        let good = known.and_then(|known| known.good.as_ref());
-        let (Some(good), ServiceContent::Config(config)) = (good, &mut service.content) else {
-            return;
-        };
-        if service.unread.is_empty() {
-            return;
-        }
-        let added = add_unread(Arc::make_mut(config), &good.fragment, &service.unread);
-        if added > 0 {
-            let message = format!(
-                "{added} destinations are those of {} ago: the source cannot look at them now",
-                minutes(good.destinations_at.age())
-            );
-            let problem = Problem::warning("", "destinations_not_read", message);
-            service.problems.push(problem);
+        if let Some(good) = known.and_then(|known| known.good.as_ref()) {
+            good.add_unread_to(service, grace);
         }
     }
 
@@ -363,16 +306,6 @@ impl Registry {
             }
         }
         reserved
-    }
-}
-
-/// A time so roughly that it does not change from round to round.
-fn minutes(age: Duration) -> String {
-    match age.as_secs() / 60 {
-        0 => "less than a minute".to_owned(),
-        1 => "a minute".to_owned(),
-        minutes @ 2..120 => format!("{minutes} minutes"),
-        minutes => format!("{} hours", minutes / 60),
     }
 }
 

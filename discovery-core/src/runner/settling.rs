@@ -7,7 +7,8 @@ use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
 
 use super::evaluate::Evaluation;
-use super::registry::{Good, Known, Settled};
+use super::good::Good;
+use super::registry::{Known, Settled};
 use crate::discovery::DiscoveredService;
 use crate::moment::Moment;
 use crate::report::{ServiceOutcome, ServiceReport};
@@ -57,8 +58,8 @@ pub(super) struct Settling {
 /// The last known good rules of a service with its destinations, as far as these are known.
 struct Fallback {
     rules: Arc<ProxyConfig>,
-    /// True if all destinations are current. Otherwise some are those that served last.
-    are_read: bool,
+    /// The id prefixes of unreadable destinations.
+    unread: Vec<Arc<str>>,
 }
 
 impl Settling {
@@ -79,7 +80,6 @@ impl Settling {
         evaluation: Evaluation,
     ) {
         let mut problems = evaluation.problems.clone();
-        let are_read = service.unread.is_empty();
         if evaluation.is_good() {
             let claimed = match &evaluation.fragment {
                 None => Ok(None),
@@ -107,9 +107,10 @@ impl Settling {
                 Err(clash) => problems.append(clash),
             }
         }
-        let fallback = evaluation
-            .fallback
-            .map(|rules| Fallback { rules, are_read });
+        let fallback = evaluation.fallback.map(|rules| Fallback {
+            rules,
+            unread: service.unread,
+        });
         self.quarantine(name, known, problems, fallback);
     }
 
@@ -130,7 +131,7 @@ impl Settling {
             None => None,
         };
         let good = good.or_else(|| self.serve_last_good(name, known, &mut problems));
-        let destinations = known.good.as_ref().map(|good| good.destinations_at);
+        let destinations = known.good.as_ref().map(Good::destinations_at);
         let destinations = destinations.filter(|_| good.is_some());
         known.accepted = None;
         known.quarantine = Some((since, problems.clone()));
@@ -170,14 +171,11 @@ impl Settling {
         &mut self,
         name: &Arc<str>,
         known: &mut Known,
-        Fallback { rules, are_read }: Fallback,
+        Fallback { rules, unread }: Fallback,
     ) -> Option<Moment> {
         let good = known.good.as_mut()?;
         self.claim(name, &rules).ok()?;
-        good.fragment = rules;
-        if are_read {
-            good.destinations_at = Moment::now();
-        }
+        good.follow(rules, &unread);
         Some(good.at)
     }
 

@@ -106,10 +106,11 @@ impl Worker {
         problems.extend(failed_groups.iter().map(|failed| failed.problem.clone()));
 
         let registry = self.registry.take()?;
+        let grace = self.options.unread_grace;
         let (registry, listed, mut problems) = off_the_runtime(move || {
             let services = registry.arrange(services, &mut problems);
             let with_memory = |mut service: DiscoveredService| {
-                registry.add_unread(&mut service);
+                registry.add_unread(&mut service, grace);
                 let remembered = registry.remembered(&service);
                 (service, remembered)
             };

@@ -46,9 +46,13 @@ impl Client {
 #[async_trait]
 impl ClusterCalls for Client {
     async fn application_types(&self) -> Result<Vec<ApplicationType>, CallError> {
-        self.shared
-            .list(Call::get("6.0").at("/ApplicationTypes"))
-            .await
+        let call = Call::get("6.0").at("/ApplicationTypes");
+        let lacks = |of: &ApplicationType| {
+            let members = [("Name", &of.name), ("Version", &of.version)];
+            let mut lacking = members.into_iter().filter(|(_, text)| text.is_empty());
+            lacking.next().map(|(member, _)| member)
+        };
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn applications(&self) -> Result<Vec<Application>, CallError> {
@@ -66,8 +70,13 @@ impl ClusterCalls for Client {
             .at("/ApplicationTypes")
             .name(application_type)
             .at("/$/GetServiceTypes")
-            .argument("ApplicationTypeVersion", version);
-        self.shared.list(call).await
+            .argument("ApplicationTypeVersion", version)
+            .of_list();
+        let lacks = |of: &ServiceType| {
+            let is_nameless = of.service_type_description.service_type_name.is_empty();
+            is_nameless.then_some("ServiceTypeDescription.ServiceTypeName")
+        };
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn service_manifest(
@@ -116,8 +125,12 @@ impl ClusterCalls for Client {
             .at("/$/GetReplicas")
             .of_list();
         let lacks = |of: &Replica| {
-            let is_unknown = of.replica_status == ReplicaStatus::Invalid;
-            is_unknown.then_some("ReplicaStatus")
+            match of.replica_status {
+                ReplicaStatus::Invalid => Some("ReplicaStatus"),
+                // Several without an id would be one destination.
+                ReplicaStatus::Ready if of.replica_id == 0 => Some("ReplicaId"),
+                _ => None,
+            }
         };
         self.shared.whole_list(call, lacks).await
     }
@@ -158,8 +171,10 @@ impl ClusterCalls for Client {
             .at("/Names")
             .id(name_id)
             .at("/$/GetProperties")
-            .argument("IncludeValues", "true");
-        self.shared.list(call).await
+            .argument("IncludeValues", "true")
+            .of_list();
+        let lacks = |of: &Property| of.name.is_empty().then_some("Name");
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError> {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use discovery_core::{DiscoverError, DiscoveredService, Discovery, Moment};
+use discovery_core::{DiscoverError, DiscoverErrorKind, DiscoveredService, Discovery, Moment};
 use proxy_model::{ClusterId, Problem, Severity};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use crate::extension::{Enlisted, ServiceLabels};
 use crate::health::Subjects;
 use crate::labels::{ParsedService, ServiceParser};
 use crate::service::ServiceDescription;
-use crate::topology::{KnownService, Memory, failure};
+use crate::topology::{DENIED, KnownService, Memory, failure};
 
 /// The parse results of services, by name, so that an unchanged service is not parsed again.
 pub(super) type ParsedServices = HashMap<Arc<str>, Parsed>;
@@ -124,10 +124,14 @@ impl Conversion {
                     .add(name, Verdict::NoLabels, vec![reason.to_owned()]);
             }
         }
-        if let Some((problem, oldest)) = stale_problem(memory) {
-            let since = Moment::ago(oldest.at.elapsed());
-            let discovery = making.discovery.with_problem(problem);
-            making.discovery = discovery.outdated(since, failure(oldest.kind), oldest.error);
+        let stale = stale_problem(memory);
+        let stale = stale.map(|(problem, oldest)| {
+            making.discovery.problems.push(problem);
+            (oldest.at, failure(oldest.kind), oldest.error)
+        });
+        if let Some((at, kind, error)) = older(stale, unread(memory)) {
+            let since = Moment::ago(at.elapsed());
+            making.discovery = making.discovery.outdated(since, kind, error);
         }
         Some(Converted {
             discovery: making.discovery,
@@ -283,6 +287,26 @@ fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
         ),
     };
     Some((Problem::warning("", "stale_answer", message), oldest))
+}
+
+/// An unreadable part of the cluster: the time since which it is unreadable, the kind of failure, and its message.
+type Unread = (Instant, DiscoverErrorKind, String);
+
+/// Returns the partition that is unreadable for the longest time.
+fn unread(memory: &Memory) -> Option<Unread> {
+    let services = memory.services.values();
+    let parts = services.flat_map(|known| known.unread_parts());
+    let oldest = parts.min_by_key(|failed| failed.since)?;
+    let kind = match oldest.problem.code == DENIED {
+        true => DiscoverErrorKind::Permanent,
+        false => DiscoverErrorKind::Transient,
+    };
+    Some((oldest.since, kind, oldest.problem.message.clone()))
+}
+
+fn older(first: Option<Unread>, second: Option<Unread>) -> Option<Unread> {
+    let both = first.into_iter().chain(second);
+    both.min_by_key(|(at, ..)| *at)
 }
 
 /// Returns the age as a text so rough that it does not change from round to round.

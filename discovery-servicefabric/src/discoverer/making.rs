@@ -155,6 +155,7 @@ impl Making {
         if problems.has_errors() {
             service.problems = problems;
         }
+        service.problems.extend(known.unread());
         self.push(known, self.with_rebuild(known, service));
     }
 
@@ -164,7 +165,7 @@ impl Making {
         let (Some(read), Some(parser)) = (&known.read, &self.parser) else {
             return service;
         };
-        // What served of partitions of which nothing is known now serves on.
+        // What served of partitions that cannot be read serves on for a while.
         let unread = read.unread.keys().map(|id| partition_prefix(id));
         let service = unread.fold(service, DiscoveredService::with_unread);
         let parser = Arc::clone(parser);

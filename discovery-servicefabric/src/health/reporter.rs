@@ -126,7 +126,7 @@ impl Reporter {
     }
 
     /// The reports that must be sent now, in the order of their turns.
-    fn due(&self, reports: Vec<HealthReport>) -> Option<Vec<HealthReport>> {
+    fn due(&self, mut reports: Vec<HealthReport>) -> Option<Vec<HealthReport>> {
         let now = Instant::now();
         let mut state = self.state();
         let state = &mut *state;
@@ -134,7 +134,9 @@ impl Reporter {
         if state.denied_until.is_some_and(|until| now < until) {
             return None;
         }
-        let entities: HashSet<_> = reports.iter().map(|report| &report.entity).collect();
+        // Two about one thing would be under way at once, and which of them counts would be chance.
+        let mut entities = HashSet::with_capacity(reports.len());
+        reports.retain(|report| entities.insert(report.entity.clone()));
         state.told.retain(|entity, _| entities.contains(entity));
         let (round, holds) = (state.pace.round(), state.pace.time_to_live(reports.len()));
         // This many in each round renew all of them in time, and no round has to renew all.

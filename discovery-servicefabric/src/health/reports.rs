@@ -147,7 +147,13 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 ),
                 _ => aged(rules),
             });
-            let news = is_unread.then(|| codes(&text, &service.problems));
+            let parts = service.problems.iter();
+            let mut parts = parts.filter(|p| p.code == PARTITION_NOT_READ).peekable();
+            let news = match (is_unread, parts.peek().is_some()) {
+                (true, _) => Some(codes(&text, &service.problems)),
+                (false, true) => Some(mistakes(&text, &service.problems)),
+                (false, false) => None,
+            };
             list(&mut text, &service.problems);
             Some(Finding {
                 state: HealthState::Warning,
@@ -274,6 +280,20 @@ fn codes(text: &str, problems: &Problems) -> String {
     let mut codes: Vec<_> = codes.collect();
     codes.push(text.to_owned());
     codes.join("\n")
+}
+
+/// What is wrong with the labels, in words, and with the partitions without their prose.
+fn mistakes(text: &str, problems: &Problems) -> String {
+    let mut said = text.to_owned();
+    for problem in problems.iter() {
+        let _ = match &*problem.code {
+            PARTITION_NOT_READ | "destinations_not_read" | "destinations_too_old" => {
+                write!(said, "\n{}", problem.code)
+            }
+            _ => write!(said, "\n{problem}"),
+        };
+    }
+    said
 }
 
 fn list(text: &mut String, problems: &Problems) {

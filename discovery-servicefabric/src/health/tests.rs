@@ -446,6 +446,30 @@ async fn what_was_not_sent_in_time_goes_first_the_next_time() {
     assert!(waited, "those that waited are before news");
 }
 
+/// Another service may list the same replica; and a cluster that lies is no reason for reports to race.
+#[tokio::test(start_paused = true)]
+async fn no_two_reports_about_one_thing_are_under_way() {
+    let cluster = cluster(3);
+    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
+    let reporter = Reporter::new(Arc::new(cluster.clone()), &options);
+    let discoverer = ServiceFabric::new(cluster.clone()).discoverer();
+    let once = discoverer.runner().run_once().await;
+    let reports = discoverer.health_reports(&once.report.expect("an answer"));
+    let mut twice = reports.clone();
+    twice.extend(reports.iter().cloned().map(|mut report| {
+        report.news += 1;
+        report.information.health_state = HealthState::Warning;
+        report
+    }));
+    reporter.send(twice).await;
+    let told = cluster.take_reports();
+    assert_eq!(told.len(), 3);
+    let well = told
+        .iter()
+        .all(|(_, said, _)| said.health_state == HealthState::Ok);
+    assert!(well, "the first one counts");
+}
+
 #[tokio::test(start_paused = true)]
 async fn replicas_of_which_nobody_knows_whether_they_keep_state_are_not_reported() {
     let cluster = cluster(2);

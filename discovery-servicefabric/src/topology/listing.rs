@@ -21,7 +21,7 @@ use crate::model::{Application, Parameter};
 const SYSTEM: &str = "fabric:/System";
 
 /// The code of what could not be read because the gateway forbids it.
-pub(super) const DENIED: &str = "denied";
+pub(crate) const DENIED: &str = "denied";
 
 /// The code of what could not be read in time.
 pub(super) const TIMED_OUT: &str = "timed_out";

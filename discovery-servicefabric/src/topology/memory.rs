@@ -88,6 +88,8 @@ pub(crate) struct Failed {
     /// The time until which the entity is skipped. It was too slow, which would delay the other entities in
     /// every round.
     pub(crate) retry_at: Option<Instant>,
+    /// The time of its last known state, or of the first failure.
+    pub(crate) since: Instant,
 }
 
 impl Failed {
@@ -99,6 +101,7 @@ impl Failed {
             in_a_row: in_a_row.saturating_add(1),
             slow_in_a_row: 0,
             retry_at: None,
+            since: before.map_or_else(Instant::now, |failed| failed.since),
         }
     }
 }
@@ -133,18 +136,15 @@ pub(crate) struct Read {
     pub(crate) unsettled: Option<Unsettled>,
     /// The old responses that the state is based on.
     pub(crate) stale: Option<StaleAnswer>,
-    /// Partitions without known state, by id, and the reasons.
+    /// Partitions that could not be read, by id, and the reasons.
     pub(crate) unread: BTreeMap<String, Failed>,
 }
 
 impl Read {
-    /// Returns true if the replicas of a partition were read.
-    pub(crate) fn knows(&self, partition_id: &str) -> bool {
-        let partitions = &self.description.partitions;
-        !self.unread.contains_key(partition_id)
-            && partitions
-                .iter()
-                .any(|of| of.information.id == partition_id)
+    /// Returns the time of the old response that replaced a failed call, if there was one. A partition that
+    /// becomes unreadable now was last read then.
+    pub(crate) fn last_read(&self) -> Option<Instant> {
+        self.stale.as_ref().map(|stale| stale.at)
     }
 }
 
@@ -164,11 +164,16 @@ impl KnownService {
         both.min_by_key(|stale| stale.at)
     }
 
+    /// The partitions that could not be read.
+    pub(crate) fn unread_parts(&self) -> impl Iterator<Item = &Failed> {
+        let read = self.read.iter();
+        read.flat_map(|read| read.unread.values())
+    }
+
     /// Returns a warning for each partition that could not be read. The rest of the service does not wait
     /// for it.
     pub(crate) fn unread(&self) -> impl Iterator<Item = Problem> {
-        let unread = self.read.iter().flat_map(|read| read.unread.values());
-        unread.map(|failed| {
+        self.unread_parts().map(|failed| {
             let message = format!(
                 "{}; the other partitions are served",
                 failed.problem.message

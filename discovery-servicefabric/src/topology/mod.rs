@@ -26,7 +26,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use self::listing::DENIED;
+pub(crate) use self::listing::DENIED;
 use self::memory::{KnownApplication, TypeKey};
 pub(crate) use self::memory::{KnownService, Memory};
 pub(crate) use self::parts::PARTITION_NOT_READ;
@@ -161,9 +161,18 @@ impl Topology {
         &self,
         call: impl Future<Output = Result<T, CallError>> + Send,
     ) -> Result<T, CallError> {
+        self.within(PATIENCE, call).await
+    }
+
+    /// The same with another patience.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        call: impl Future<Output = Result<T, CallError>> + Send,
+    ) -> Result<T, CallError> {
         let call = async {
-            timeout(PATIENCE, call).await.unwrap_or_else(|_| {
-                let seconds = PATIENCE.as_secs();
+            timeout(patience, call).await.unwrap_or_else(|_| {
+                let seconds = patience.as_secs();
                 let message = format!("no answer within {seconds} s, and the others do not wait");
                 let kind = CallErrorKind::TimedOut;
                 Err(CallError::new(kind, "reading the cluster", message))

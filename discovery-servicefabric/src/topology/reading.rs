@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use proxy_model::Problem;
+use tokio::time::Instant;
 
 use super::listing::unreadable;
 use super::memory::{KnownService, Memory, Read};
@@ -253,7 +254,8 @@ fn finished(
             Some(read) if *read.description == description => Arc::clone(&read.description),
             _ => Arc::new(description),
         },
-        refresh_at: round.refresh_at(&service.name),
+        refresh_at: (parts.unread.values().filter_map(|failed| failed.retry_at))
+            .fold(round.refresh_at(&service.name), Instant::min),
         baseline: if round.is_whole { baseline } else { kept },
         resolved: parts.resolved,
         unsettled,

@@ -69,9 +69,9 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Serves from this instance's turn until a successor serves. Cancel safe.
+/// Serves from this instance's turn until a successor serves.
 ///
-/// Cancel-safe.
+/// Cancel safe.
 async fn serve(
     gateway: &mut Gateway,
     files: &Files,

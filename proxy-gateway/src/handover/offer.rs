@@ -19,10 +19,9 @@ const MAX_CANDIDATES: usize = 4;
 /// The time limit for a candidate to receive the sockets. It may take as long as it needs to become ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An offer of the sockets to successors, for as long as this instance serves. It holds the sockets as well,
-/// so that the kernel queues clients at them.
+/// An offer of the sockets to successors, for as long as this instance serves.
 ///
-/// It holds the sockets as well: while it is there, the kernel queues clients at them.
+/// It holds the sockets as well: while it exists, the kernel queues clients at them.
 #[derive(Debug)]
 pub(crate) struct Offer {
     listener: UnixListener,

@@ -126,7 +126,7 @@ pub(super) fn problems(admin: &Inner) -> ProblemList {
 /// The progress of a proxy's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// These required sources have not provided a valid configuration yet.
+    /// Required sources that have not provided a valid configuration yet.
     WaitingFor(Vec<String>),
     /// All required sources have, but the proxy does not serve the result yet.
     Publishing,

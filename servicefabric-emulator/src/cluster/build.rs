@@ -29,12 +29,12 @@ impl Cluster {
         Self::build(topology, false, None)
     }
 
-    /// The same, with [workloads](Self::attach_workloads) from the first moment on: no replica is ready
-    /// before its address was [published](Self::publish_address).
+    /// Creates a cluster with [workloads](Self::attach_workloads) from the start: no replica is ready before
+    /// its address was [published](Self::publish_address).
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn with_workloads(topology: &Topology) -> Result<Self, TopologyError> {
         Self::build(topology, true, None)
     }

@@ -41,8 +41,8 @@ impl PortPool {
             self.next += 1;
             return port;
         }
-        // A node of an emulated cluster may have more replicas than ports: then some share one. Nothing
-        // listens there.
+        // A node of an emulated cluster may have more replicas than ports: then some share one. No program
+        // listens on it.
         self.free.pop_first().unwrap_or(self.first)
     }
 

@@ -46,12 +46,12 @@ pub struct StoredContent {
 }
 
 impl Cluster {
-    /// Takes a file of `size` bytes into the image store. `content` is needed of manifests only.
+    /// Stores a file of `size` bytes in the image store. `content` is only required for manifests.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for a path that is none and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE`
-    /// when it is larger than 1 MiB, `E_FAIL` when the store is full.
+    /// `E_INVALIDARG` for an invalid path and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE` if
+    /// it exceeds 1 MiB, `E_FAIL` if the store is full.
     pub fn upload(&mut self, path: &str, size: u64, content: &[u8]) -> Result<(), FabricError> {
         let path = checked(path)?;
         let text = match is_manifest(&path) {

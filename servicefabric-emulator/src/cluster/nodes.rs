@@ -213,8 +213,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes a node down and brings it up at the same moment. `instance_id` is the life of the node that is
-    /// meant; 0: the present one.
+    /// Restarts a node at the same moment. `instance_id` is the intended life of the node; 0: the present
+    /// one.
     ///
     /// # Errors
     ///

@@ -81,8 +81,8 @@ impl Cluster {
         self.dirty.insert(partition);
     }
 
-    /// The replica that goes first when there are too many: one that is not there yet, then the one on the
-    /// fullest node, then the youngest.
+    /// Returns the replica to remove first if there are too many: one that is not open yet, then the one on
+    /// the fullest node, then the youngest.
     pub(super) fn choose_victim<'a>(
         &self,
         replicas: impl Iterator<Item = &'a Replica>,

@@ -34,8 +34,8 @@ impl Cluster {
         self.nodes.get(name).map(|entry| &entry.node)
     }
 
-    /// The application types in all versions, by name and version; of one name, and in one version, if that
-    /// is given.
+    /// Returns the application types in all versions, by name and version, optionally of one name and in one
+    /// version.
     ///
     /// # Errors
     ///

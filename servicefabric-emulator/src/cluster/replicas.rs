@@ -53,14 +53,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves the primary to `node`; `None`: to one that has a secondary. Where there is a secondary, the two
-    /// change their roles; elsewhere a replica is built first, and the present primary goes when that has
-    /// taken over.
+    /// Moves the primary to `node`; `None`: to a node with a secondary. A secondary swaps roles with the
+    /// primary. On any other node a replica is built first, and the present primary is removed after the
+    /// takeover.
     ///
     /// # Errors
     ///
     /// `FABRIC_E_PARTITION_NOT_FOUND`, `FABRIC_E_INVALID_FOR_STATELESS_SERVICES`, `FABRIC_E_NODE_NOT_FOUND`;
-    /// `E_INVALIDARG` when there is no secondary, or the node cannot take the primary.
+    /// `E_INVALIDARG` if there is no secondary, or the node cannot take the primary.
     pub fn move_primary(
         &mut self,
         partition: PartitionId,
@@ -174,8 +174,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes an instance out of the naming service and closes it after `delay`, as a scale-in or an upgrade
-    /// does.
+    /// Removes an instance from the naming service and closes it after `delay`, like a scale-in or an
+    /// upgrade.
     ///
     /// # Errors
     ///

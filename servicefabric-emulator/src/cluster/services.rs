@@ -24,7 +24,7 @@ const MAX_ALL_PARTITIONS: usize = 200_000;
 pub(crate) const MAX_REPLICAS: usize = 100_000;
 
 impl Cluster {
-    /// Creates a service. Its replicas are placed at once; they are ready when hosting has opened them.
+    /// Creates a service. Its replicas are placed at once, and are ready when hosting has opened them.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl Cluster {
         Ok(wanted)
     }
 
-    /// A service that is created during an upgrade has to have its type in both versions: the upgrade ends in
-    /// one of them.
+    /// Checks that a service created during an upgrade has its type in both versions, since the upgrade ends
+    /// in one of them.
     fn check_survives_upgrade(
         &self,
         application: &Application,

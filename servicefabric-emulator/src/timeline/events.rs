@@ -218,8 +218,8 @@ fn exit(
     Some(Instruction::Exit(package.key.process(name), code?))
 }
 
-/// The package with a new version of itself and of its code; with `types`, these take the place of those of
-/// its first host.
+/// Returns the package with a new version of itself and of its code. `types`, if given, replace those of its
+/// first host.
 fn upgrade(
     object: &Value<'_>,
     table: &mut Table<'_>,

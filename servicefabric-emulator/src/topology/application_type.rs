@@ -244,8 +244,7 @@ impl ManifestDescription {
     }
 }
 
-/// Gives a manifest without code packages the one that hosts everything, and checks that every type is hosted
-/// once.
+/// Adds the default code package to a manifest without any, and checks that every type is hosted once.
 fn finish_manifest(manifest: &mut ServiceManifest, at: &str, problems: &mut Problems) {
     let types = || {
         manifest

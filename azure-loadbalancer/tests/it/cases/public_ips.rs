@@ -1,7 +1,7 @@
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, LeftAddresses};
 use azure_loadbalancer::plan;
-use azure_loadbalancer::plan::{Deferred, PlanError, Reads};
+use azure_loadbalancer::plan::{Deferred, Plan, PlanError, Reads};
 use azure_loadbalancer::resources::{AllocationMethod, ProvisioningState, SubResource};
 use azure_loadbalancer::steps::Steps;
 
@@ -87,8 +87,8 @@ fn internal_services_have_none() {
     }
 }
 
-// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not built: none are
-// written, and those that are there stay.
+// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not supported: none are
+// written, and existing ones stay.
 #[test]
 fn only_what_is_tagged_as_the_services_own_is_deleted() {
     let mut azure = empty();
@@ -389,6 +389,31 @@ fn a_label_follows_its_service_to_another_address() {
         &[],
     );
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+}
+
+/// In 2018 a label was written once: the first plan says that it is lost, and so does each that follows.
+#[test]
+fn a_label_that_an_address_of_2018_cannot_take_along_is_told_before_the_service_moves() {
+    let asked = |group: &str| {
+        let labelled = with(service("a", &[80]), keys::DNS_LABEL, "shop");
+        with(labelled, keys::RESOURCE_GROUP, group)
+    };
+    let mut azure = empty();
+    azure.converge(&note(), &[asked("rg")], &[]);
+    let told = |plan: &Plan| {
+        let mut warnings = plan.warnings.iter();
+        warnings.any(|one| one.what.contains("does not get label shop"))
+    };
+    let first = plan(&note(), &[asked("rg2")], &[], &azure.snapshot);
+    assert!(told(&first), "{:?}", first.warnings);
+    let waits = |plan: &Plan| {
+        plan.deferred
+            .iter()
+            .any(|one| one.what.contains("gets label"))
+    };
+    assert!(!waits(&first), "{:?}", first.deferred);
+    let (last, _) = azure.converge(&note(), &[asked("rg2")], &[]);
+    assert!(told(&last), "{:?}", last.warnings);
 }
 
 #[test]

@@ -210,6 +210,47 @@ fn what_would_be_lost_is_an_obstacle() {
             found.obstacles
         );
     }
+    // A load balancer in the model of a scale set cannot be deleted, independent of members and of the new type of pools.
+    for pools in [PoolMembership::NetworkInterface, PoolMembership::Address] {
+        let (azure, services) = old();
+        let set = "/subscriptions/subscription/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/pool-1";
+        let pool = |name: &str| {
+            path(
+                "loadBalancers",
+                &format!("{name}/backendAddressPools/{name}"),
+            )
+        };
+        let model = |pool: &str| {
+            let configuration = json!({"name": "c", "properties": {"loadBalancerBackendAddressPools": [{"id": pool}]}});
+            let interface =
+                json!({"name": "nic", "properties": {"ipConfigurations": [configuration]}});
+            json!({"location": "westus", "properties": {"virtualMachineProfile": {"networkProfile": {
+                "networkInterfaceConfigurations": [interface]
+            }}}})
+        };
+        let name = azure
+            .names("loadBalancers")
+            .into_iter()
+            .find(|name| !name.ends_with("-internal"))
+            .unwrap();
+        let config = Config {
+            backend_pool_type: pools,
+            ..current()
+        };
+        let obstacles = |pool: &str| {
+            azure.insert(set, model(pool));
+            migration(&executor(&azure, &config), &services).obstacles
+        };
+        // In whatever case Azure writes it.
+        let found = obstacles(&pool(&name).to_uppercase());
+        assert!(
+            found
+                .iter()
+                .any(|one| one.contains("scale set pool-1 has a pool")),
+            "{found:?}"
+        );
+        assert_eq!(obstacles(&pool("another")), [""; 0]);
+    }
     // A service that could not be created again keeps its resources, and with it all services.
     let (azure, mut services) = old();
     services[1] = with(services[1].clone(), keys::TCP_IDLE_TIMEOUT, "x");
@@ -284,8 +325,8 @@ fn nothing_is_taken_down_for_pools_that_would_be_empty() {
     assert_eq!(azure.writes(), [""; 0]);
 }
 
-/// Load balancers are read before addresses, so a frontend that another program of the same cluster makes in
-/// between shows only by its address.
+/// Load balancers are read before addresses, so a frontend that another program of the same cluster creates
+/// meanwhile shows only by its address.
 #[test]
 fn a_frontend_of_another_program_is_no_stranger() {
     let (azure, wanted) = (

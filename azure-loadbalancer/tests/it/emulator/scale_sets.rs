@@ -90,6 +90,17 @@ fn machines_follow_their_model_when_they_are_told_to() {
         pool
     );
 
+    // They are listed below the load balancer as well.
+    let below = ask(
+        &mut machine,
+        "GET",
+        &format!("{lb}/networkInterfaces"),
+        None,
+    );
+    let below = below.expect(200).body;
+    assert_eq!(below["value"].as_array().unwrap().len(), 2);
+    assert_eq!(below["value"][1], interfaces["value"][0]);
+
     // The load balancer cannot be deleted before the model and the machines have left it.
     let delete = |machine: &mut _| ask(machine, "DELETE", &lb, None);
     delete(&mut machine).refused(400, "LoadBalancerInUseByVirtualMachineScaleSet");

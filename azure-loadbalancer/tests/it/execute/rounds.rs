@@ -310,18 +310,27 @@ async fn a_service_whose_group_is_not_there_can_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_there_twice_is_told() {
-    let emulator = azure(EmulatorOptions::default());
-    let twice = [service("web", &[80]), service("web", &[81])];
-    let report = executor(&emulator)
-        .reconcile(&twice, &nodes(1))
-        .await
-        .unwrap();
-    let told = report
-        .warnings
-        .iter()
-        .any(|warning| warning.what.contains("more than once"));
-    assert!(told, "{:?}", report.warnings);
-    assert!(report.is_converged() && report.errors().is_empty());
+    for (uid, expected) in [
+        (None, "there 2 times with the same UID"),
+        (Some("zz"), "; only the one with UID "),
+    ] {
+        let emulator = azure(EmulatorOptions::default());
+        let mut twice = [service("web", &[80]), service("web", &[81])];
+        if let Some(uid) = uid {
+            twice[1].uid = uid.to_owned();
+        }
+        let report = executor(&emulator)
+            .reconcile(&twice, &nodes(1))
+            .await
+            .unwrap();
+        let mut warnings = report.warnings.iter();
+        let told = warnings.any(|warning| {
+            let names_it = warning.what.contains(&format!("{:?}", twice[0].uid));
+            warning.what.contains(expected) && names_it
+        });
+        assert!(told, "{:?}", report.warnings);
+        assert!(report.is_converged() && report.errors().is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ mod migration;
 mod nodes_from;
 mod operation;
 mod plans;
+mod schemas;
 mod texts;
 
 use std::path::{Path, PathBuf};

@@ -416,6 +416,7 @@ proptest! {
             parser: Arc::new(KeyValueLabels::new()),
             filters: Vec::new(),
             compile: CompileOptions::default(),
+            unread_grace: Duration::from_secs(60),
         };
         let described = |i: usize, cluster: usize, order: &str, version: u8| {
             let labels = [

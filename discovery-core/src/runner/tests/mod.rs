@@ -6,6 +6,7 @@ mod quiet;
 mod rounds;
 mod services;
 mod timing;
+mod unread;
 mod validating;
 
 use std::sync::Arc;

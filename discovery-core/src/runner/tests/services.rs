@@ -250,6 +250,7 @@ proptest! {
             parser: Arc::new(KeyValueLabels::new()),
             filters: Vec::new(),
             compile: CompileOptions::default(),
+            unread_grace: Duration::from_secs(60),
         };
         let mut registry = Registry::new(keep_order, None);
         for acts in rounds {

@@ -219,7 +219,7 @@ async fn a_first_round_in_which_everything_is_forbidden_is_a_permanent_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_was_read_before_is_read_whole_or_not_at_all() {
+async fn a_service_that_cannot_be_read_whole_says_which_part_is_missing() {
     let cluster = cluster();
     cluster.edit(|contents| {
         contents.stateful(
@@ -234,17 +234,22 @@ async fn a_service_that_was_read_before_is_read_whole_or_not_at_all() {
     });
     let discoverer = with_options(&cluster, cold());
     round(&discoverer).await;
-    for (call, kind) in [
-        ("replicas m2", CallErrorKind::Busy),
-        ("replicas m3", CallErrorKind::Gone),
-        ("partitions A~Many", CallErrorKind::TimedOut),
-        ("replicas m1", CallErrorKind::Rejected),
-        ("partitions A~Many", CallErrorKind::Malformed),
+    for (call, kind, missing) in [
+        ("replicas m2", CallErrorKind::Busy, Some("m2/")),
+        ("replicas m3", CallErrorKind::Gone, Some("m3/")),
+        ("partitions A~Many", CallErrorKind::TimedOut, None),
+        ("replicas m1", CallErrorKind::Rejected, Some("m1/")),
+        ("partitions A~Many", CallErrorKind::Malformed, None),
     ] {
         cluster.fail(call, kind);
         let discovery = next(&discoverer).await;
-        assert_eq!(addresses(&discovery)["fabric:/A/Many"], None, "{call}");
+        let found = addresses(&discovery)["fabric:/A/Many"].clone();
+        assert_eq!(found.map(|of| of.len()), missing.map(|_| 2), "{call}");
         assert_eq!(discovery.services.len(), 5);
+        let mut services = discovery.services.iter();
+        let many = services.find(|of| &*of.name == "fabric:/A/Many").unwrap();
+        let unread: Vec<_> = many.unread.iter().map(|of| &**of).collect();
+        assert_eq!(unread, missing.into_iter().collect::<Vec<_>>(), "{call}");
         cluster.heal();
         let discovery = next(&discoverer).await;
         let found = addresses(&discovery)["fabric:/A/Many"].clone().unwrap();

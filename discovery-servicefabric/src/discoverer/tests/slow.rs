@@ -64,7 +64,7 @@ async fn many_partitions_that_hang_take_no_longer_than_one() {
     let discoverer = discoverer(&cluster);
     let start = Instant::now();
     let found = addresses(&round(&discoverer).await);
-    assert_eq!(start.elapsed().as_secs(), 20);
+    assert!((20..=31).contains(&start.elapsed().as_secs()));
     assert_eq!(found["fabric:/A/Hung"], None);
     assert_eq!(found.values().flatten().count(), 4);
 }

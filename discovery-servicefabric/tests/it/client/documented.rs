@@ -114,7 +114,9 @@ fn gateway() -> (Gateway, Changes) {
 }
 
 fn discovery(gateway: &Gateway) -> ServiceFabric {
-    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
+    let options = ServiceFabricOptions::default()
+        .with_discovery_period(Duration::from_secs(5))
+        .with_full_refresh_period(Duration::from_secs(30));
     ServiceFabric::new(gateway.client()).options(options)
 }
 
@@ -247,7 +249,23 @@ async fn answers_that_make_no_sense_take_nothing_away() {
             "/Services/Voting~Data/$/GetPartitions",
             page(json!([{}]), ""),
         ),
+        (
+            "/ApplicationTypes/VotingType/$/GetServiceTypes",
+            ok(json!([{"ServiceManifestName": "DataPkg"}])),
+        ),
+        (
+            "/ApplicationTypes/VotingType/$/GetServiceTypes",
+            text(204, ""),
+        ),
+        ("/ApplicationTypes?", page(json!([{"Name": null}]), "")),
         (replicas_of(LOW), page(json!([{"ReplicaId": "1"}]), "")),
+        (
+            replicas_of(LOW),
+            page(
+                json!([{"ReplicaStatus": "Ready", "Address": "https://liar:1"}]),
+                "",
+            ),
+        ),
         (replicas_of(LOW), text(204, "")),
     ] {
         let (gateway, changes) = gateway();

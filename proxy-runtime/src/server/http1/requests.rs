@@ -32,7 +32,7 @@ use crate::server::connection::{
     after,
 };
 use crate::server::edge::{self, Admitted};
-use crate::server::engine::{self, Forwarded};
+use crate::server::engine::{Forwarded, Http1Downstream};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::stream::write_all;
@@ -155,8 +155,9 @@ where
         begin(client, &request);
         if let Some(engine) = &served.engine
             && admit(client, &request) == Ok(Admitted::AsSent)
+            && let Some(down) = Http1Downstream::new(client, &request)
         {
-            match engine::forward(client, &request, engine).await {
+            match down.forward(engine).await {
                 Forwarded::Typed => {}
                 Forwarded::Served { keep } => {
                     client.record = None;

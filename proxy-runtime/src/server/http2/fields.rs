@@ -10,7 +10,7 @@ use crate::server::http1::date::write_date;
 
 /// Prepares the fields of a response for HTTP/2: removes hop-by-hop fields (RFC 9113 section
 /// 8.2.2), and adds a date.
-pub(super) fn settle(headers: &mut HeaderMap) {
+pub(crate) fn settle(headers: &mut HeaderMap) {
     const OF_CONNECTION: [HeaderName; 6] = [
         CONNECTION,
         TRANSFER_ENCODING,

@@ -6,12 +6,10 @@
 //! frames, handles flow control, and closes connections that flood it; timeouts, limits and the
 //! drain are here ([`driver`]).
 //!
-//! There are two paths, as on HTTP/1.1; [`engine`](crate::server::engine#four-relays) has a table.
-//! On the byte path (raw lane), if the service of the server is a
-//! [`ProxyService`](crate::ProxyService), each valid request is first offered to
-//! [`engine::forward_stream`](crate::server::engine::forward_stream) with the [`Client`]. Requests
-//! that it declines take the `http` path: they become an `http` request for the service
-//! ([`typed`]).
+//! There are two paths, as on HTTP/1.1 ([`engine`](crate::server::engine#two-lanes)). On the byte
+//! path (raw lane), if the service of the server is a [`ProxyService`](crate::ProxyService), each
+//! valid request is first offered to [`Http2Downstream::forward`] with the [`Client`]. Requests that
+//! it declines take the `http` path: they become an `http` request for the service ([`typed`]).
 //!
 //! # Resets
 //!
@@ -58,7 +56,7 @@ use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::date;
+pub(crate) use self::fields::{date, settle};
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 #[cfg(feature = "testing")]
@@ -72,7 +70,7 @@ use super::http1::said_length;
 use crate::BoxError;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
-use crate::server::engine::forward_stream;
+use crate::server::engine::{Forwarded, Http2Downstream};
 
 /// Serves HTTP/2 until the connection ends.
 ///
@@ -144,7 +142,8 @@ where
     let served = Rc::clone(served);
     async move {
         if let (&Ok(classes), Some(engine)) = (&admission, &served.engine)
-            && forward_stream(&head, classes, &mut client, engine).await
+            && let Some(down) = Http2Downstream::new(&head, classes, &mut client)
+            && down.forward(engine).await != Forwarded::Typed
         {
             // The next response reuses the memory.
             spare::give_back(Kind::Request, head.headers, head.extensions);
@@ -158,14 +157,10 @@ where
                 false => Ending::Settled,
             };
         }
+        // First, since what the byte path has found is about this request.
+        let service = served.service_for_request();
         // Boxed, so that requests on the byte path have no memory for it.
-        let ending = Box::pin(typed::serve(
-            head,
-            client,
-            admission.map(drop),
-            served.service.clone(),
-        ))
-        .await;
+        let ending = Box::pin(typed::serve(head, client, admission.map(drop), service)).await;
         drop(open);
         ending
     }

@@ -84,7 +84,7 @@ pub(super) enum Advice {
 pub(super) enum Kind {
     /// The last look-up found addresses in time.
     Known,
-    /// Nothing is known, or the name has no addresses.
+    /// Not looked up yet, or the name has no addresses.
     New,
     /// The last look-up hung.
     Hanging,

@@ -158,8 +158,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` when there are names below it, it has
-    /// properties, or it is that of an application or a service.
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` if it has names below it, has properties, or
+    /// is that of an application or a service.
     pub fn delete_name(&mut self, name: &FabricName) -> Result<(), FabricError> {
         let entry = self.names.entry(name)?;
         let used = entry.is_system

@@ -59,8 +59,7 @@ impl Cluster {
             return;
         };
         run.domain_timer = token;
-        // A domain that is taken back has no limit: there is nothing else left to do. Infinite is never
-        // planned.
+        // A rollback has no time limit, since nothing else is left to do. An infinite limit sets no timer.
         let limit = if run.back {
             Span::INFINITE
         } else {

@@ -85,7 +85,8 @@ impl UpgradeRun {
 }
 
 impl Cluster {
-    /// Begins a rolling upgrade of an application to another version of its type, to other parameters, or both.
+    /// Starts a rolling upgrade of an application to another version of its type, to other parameters, or
+    /// both.
     ///
     /// # Errors
     ///
@@ -202,12 +203,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes an upgrade back: the domains that have the new version get the old one again.
+    /// Rolls an upgrade back: the domains with the new version get the old one again.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_NOT_FOUND`; `FABRIC_E_APPLICATION_NOT_UPGRADING` when there is none that could
-    /// be taken back.
+    /// `FABRIC_E_APPLICATION_NOT_FOUND`; `FABRIC_E_APPLICATION_NOT_UPGRADING` if no upgrade can be rolled
+    /// back.
     pub fn roll_back_upgrade(&mut self, name: &FabricName) -> Result<(), FabricError> {
         self.existing_application(name)?;
         if self.upgrades.get(name).is_none_or(|run| run.back) {

@@ -27,15 +27,15 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 
 /// The builder of an [`Emulator`].
 ///
-/// | what | default |
+/// | setting | default |
 /// |---|---|
 /// | [`listen`](Self::listen) | `127.0.0.1:19080` |
-/// | [`time`](Self::time) | with the real clock |
-/// | [`workload`](Self::workload) | none: addresses are made up, and nobody listens there |
-/// | [`page_size`](Self::page_size) | as many items as callers ask for |
-/// | [`report_interval`](Self::report_interval) | what the topology says, by default 30 s |
+/// | [`time`](Self::time) | the real clock |
+/// | [`workload`](Self::workload) | none: addresses are synthetic, and no program listens on them |
+/// | [`page_size`](Self::page_size) | as many items as clients request |
+/// | [`report_interval`](Self::report_interval) | that of the topology, by default 30 s |
 /// | [`package`](Self::package) | none |
-/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: everybody may do everything |
+/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: all clients have full access |
 #[must_use = "an emulator begins to run with `start`"]
 pub struct Builder {
     topology: Topology,
@@ -192,9 +192,8 @@ impl Builder {
         self
     }
 
-    /// Provisions this type and creates an application of it, with the default services of the type:
-    /// `ShopType` becomes `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`]
-    /// reads one.
+    /// Provisions this type and creates an application of it, with the default services: `ShopType` becomes
+    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads a package.
     pub fn package(mut self, package: ApplicationType) -> Self {
         self.packages.push(package);
         self

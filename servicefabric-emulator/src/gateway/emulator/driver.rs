@@ -214,8 +214,8 @@ impl Driver {
         }
     }
 
-    /// Closes everything, for at most [`CLOSE`]: a workload that never ends must not keep its owner from
-    /// ending.
+    /// Closes all workloads, for at most [`CLOSE`]: a workload that never ends must not keep the emulator
+    /// from stopping.
     async fn close_all(&mut self) {
         if timeout(CLOSE, self.close_each()).await.is_err() {
             let left: Vec<String> = self.replicas.keys().map(ToString::to_string).collect();

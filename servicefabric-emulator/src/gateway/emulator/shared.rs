@@ -141,8 +141,8 @@ impl Shared {
         self.changed.notified().await;
     }
 
-    /// Moves the clock, and the cluster with it. Returns when all is done that was due; the lock is free now
-    /// and then.
+    /// Moves the clock, and the cluster with it. Returns after all due events; the lock is released between
+    /// slices.
     pub(super) fn skip(&self, by: Duration) {
         self.clock.skip(by);
         // A running clock moves on meanwhile: waiting for it could take forever.

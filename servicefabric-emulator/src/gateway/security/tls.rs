@@ -112,9 +112,9 @@ impl Tls {
         self.trust.is_some()
     }
 
-    /// Completes the handshake of a client. If it is dropped before, the connection is closed.
+    /// Completes the handshake of a client.
     ///
-    /// Dropped before it is done, it closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,

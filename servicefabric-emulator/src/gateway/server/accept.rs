@@ -91,9 +91,9 @@ impl Server {
     }
 
     /// Stops accepting, lets calls in flight end (for at most five seconds), and returns when all connections
-    /// are closed. If it is dropped before, the server stops at once.
+    /// are closed.
     ///
-    /// When dropped before it is done, the server ends at once.
+    /// If the future is dropped, the server stops at once.
     pub(crate) async fn shutdown(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = &mut self.task

@@ -15,8 +15,8 @@ use crate::hosting::key::PackageKey;
 use crate::hosting::moment::Span;
 
 impl Node {
-    /// Downloads and activates a package instance without a replica for it. Nothing happens if it is there
-    /// already, on its way, or going away.
+    /// Downloads and activates a package instance without a replica for it. Does nothing if it is already
+    /// there, starting, or being removed.
     ///
     /// # Errors
     /// The package is unknown, or the node is down.

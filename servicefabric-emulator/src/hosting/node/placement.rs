@@ -21,8 +21,8 @@ enum Answer {
 }
 
 impl Node {
-    /// Places a replica: the node downloads and activates its package if need be, and opens it as soon as its
-    /// type is registered.
+    /// Places a replica: the node downloads and activates its package if needed, and opens the replica as
+    /// soon as its type is registered.
     ///
     /// # Errors
     /// The package or the type is unknown, the replica is here already, or the node is down.

@@ -46,8 +46,8 @@ impl Node {
             .collect()
     }
 
-    /// Starts the code of a package that was just activated: first all setup entry points, and the main ones
-    /// when these are done.
+    /// Starts the code of a package that was just activated: first all setup entry points, then the main
+    /// ones.
     pub(super) fn start_code(&mut self, key: &PackageKey) {
         for process in self.process_keys(key) {
             if self.about(&process).is_some_and(|(setup, _)| setup) {
