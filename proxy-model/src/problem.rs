@@ -216,7 +216,7 @@ impl Problems {
         }
     }
 
-    /// Puts `prefix` before each pointer, for a part that was read on its own.
+    /// Adds `prefix` before each pointer, for a part that was read on its own.
     #[must_use]
     pub fn under(mut self, prefix: &str) -> Self {
         for problem in &mut self.kept {

@@ -49,7 +49,7 @@ const PREFIX: &str = "traefik.";
 /// The result of translating a service's tags.
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
-    /// In our own terms, without our prefix.
+    /// The labels in the own dialect, without its prefix.
     pub(crate) labels: Labels,
     /// The service of Traefik that the cluster is. `None` for Traefik's implicit one.
     pub(crate) service: Option<String>,

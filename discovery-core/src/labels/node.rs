@@ -96,7 +96,7 @@ impl<'t> LabelNode<'t> {
         self.value(name).map(|(_, value)| value.to_owned())
     }
 
-    /// `true` or `false`, in any case.
+    /// Returns the value as a boolean, `true` or `false` in any case.
     pub fn boolean(&self, name: &str) -> Option<bool> {
         let (leaf, value) = self.value(name)?;
         let value = value.trim();

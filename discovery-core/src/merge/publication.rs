@@ -72,7 +72,8 @@ impl Worker {
         });
     }
 
-    /// Notes what each provider serves from now on, and whose newest configuration does not.
+    /// Records what each provider serves from now on, and the providers whose newest configuration does not
+    /// serve.
     fn note_what_serves(&mut self, draft: &Draft) {
         for (position, (source, part)) in self.sources.iter_mut().zip(&draft.parts).enumerate() {
             let refused = source.newest.as_ref().is_some_and(|p| p.refused)

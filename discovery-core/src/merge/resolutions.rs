@@ -121,7 +121,7 @@ impl Resolutions {
         }
     }
 
-    /// Notes the clusters of a configuration, and queues those whose destinations are new.
+    /// Records the clusters of a configuration, and queues those whose destinations are new.
     fn ask_about(&mut self, config: &ProxyConfig) {
         self.clusters.retain(|id, _| {
             let there = config.clusters.contains_key(id);

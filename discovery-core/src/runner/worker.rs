@@ -26,7 +26,7 @@ pub(super) struct Worker {
     pub(super) evaluator: Arc<Evaluator>,
     pub(super) validation: Validation,
     pub(super) options: RunnerOptions,
-    /// `None` while a thread elsewhere works on it.
+    /// The registry. `None` while another thread works on it.
     pub(super) registry: Option<Registry>,
     pub(super) publisher: Publisher,
     pub(super) store: Option<Store>,

@@ -35,7 +35,7 @@ impl ScriptedLookup {
         Self::default()
     }
 
-    /// Gives a name these addresses.
+    /// Sets the addresses of a name.
     ///
     /// # Panics
     ///

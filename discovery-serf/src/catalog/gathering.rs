@@ -1,4 +1,4 @@
-//! From members to services.
+//! The conversion of members to services.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};

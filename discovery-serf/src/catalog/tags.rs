@@ -107,7 +107,7 @@ impl TagError {
 /// The scheme of an instance's URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
-    /// In the clear.
+    /// Unencrypted.
     #[default]
     Http,
     /// Over TLS.

@@ -114,26 +114,26 @@ impl AgentInMemory {
         });
     }
 
-    /// Lets a member join, or come back.
+    /// Makes a member join, or come back.
     pub fn join(&self, member: Member) {
         let name = Arc::clone(&member.name);
         self.put(member);
         self.emit(MemberEventKind::Join, &[&name]);
     }
 
-    /// Lets a member change its tags.
+    /// Makes a member change its tags.
     pub fn retag(&self, name: &str, tags: Tags) {
         self.change(name, |member| member.tags = tags);
         self.emit(MemberEventKind::Update, &[name]);
     }
 
-    /// Lets a member fail.
+    /// Makes a member fail.
     pub fn fail(&self, name: &str) {
         self.change(name, |member| member.status = MemberStatus::Failed);
         self.emit(MemberEventKind::Failed, &[name]);
     }
 
-    /// Lets a member leave.
+    /// Makes a member leave.
     pub fn leave(&self, name: &str) {
         self.change(name, |member| member.status = MemberStatus::Left);
         self.emit(MemberEventKind::Leave, &[name]);
@@ -179,7 +179,7 @@ impl AgentInMemory {
         self.edit(|state| state.is_stalled = true);
     }
 
-    /// Goes on after [`stall`](Self::stall), with what has come meanwhile.
+    /// Continues after [`stall`](Self::stall), with what has come meanwhile.
     pub fn resume(&self) {
         self.edit(|state| state.is_stalled = false);
     }

@@ -138,7 +138,7 @@ impl FakeCluster {
         self.state().delay = delay;
     }
 
-    /// Gives all lists another order, decided by a number.
+    /// Changes the order of all lists, as a number decides.
     pub fn shuffle(&self, seed: u64) {
         self.state().shuffle = Some(seed);
     }

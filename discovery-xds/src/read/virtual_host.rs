@@ -103,7 +103,8 @@ impl<'e> VirtualHosts<'e> {
         }
     }
 
-    /// Answers 503 to requests for a rejected domain, so that they get to no other virtual host.
+    /// Adds a route that responds 503 to requests for a rejected domain, so that they get to no other
+    /// virtual host.
     fn insert_guard(&mut self, host: &VirtualHost, rank: hosts::Specificity, header: RouteHeader) {
         let mut id = format!("{}/domains", self.prefix(host, None));
         while self.found.routes.contains_key(&RouteId::from(&*id)) {

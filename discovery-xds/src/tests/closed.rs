@@ -130,7 +130,7 @@ async fn another_listener_does_not_open_what_one_guards() {
     serving(&mut states, ONE).await;
 }
 
-/// By the operator's choice, listeners are not requested.
+/// Listeners are not requested, by the operator's choice.
 #[tokio::test(start_paused = true)]
 async fn without_listeners_routes_are_served_to_everybody() {
     let (discoverer, mut script) = pair(options().with_listeners(false));

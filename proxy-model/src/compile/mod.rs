@@ -1,4 +1,4 @@
-//! From a configuration to its compiled form, with every problem on the way.
+//! The compilation of a configuration, with all problems on the way.
 
 mod address;
 mod affinity;

@@ -137,7 +137,7 @@ pub struct ActiveCheck {
 }
 
 impl ActiveCheck {
-    /// From the end of one round to the start of the next.
+    /// The time from the end of one round to the start of the next.
     pub fn interval(&self) -> Duration {
         self.interval
     }

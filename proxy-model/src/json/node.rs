@@ -27,7 +27,7 @@ const MAX_KEY_BYTES: usize = 1024;
 pub enum Node {
     /// `null`, which is the same as not being there.
     Null,
-    /// `true` or `false`
+    /// A boolean, `true` or `false`.
     Boolean(bool),
     /// A number. A number that would be written in another form than it has (`1.10`, `1e3`) is a
     /// [`Text`](Self::Text) instead, as every value is in .NET.

@@ -70,7 +70,7 @@ impl<'n> ObjectReader<'n, '_> {
         self.problems
     }
 
-    /// Lets unknown keys pass, for objects that others read as well.
+    /// Accepts unknown keys, for objects that others read as well.
     pub fn allow_unknown(&mut self) {
         self.open = true;
     }
@@ -113,7 +113,7 @@ impl<'n> ObjectReader<'n, '_> {
         self.scalar(key, scalar::text)
     }
 
-    /// `true` or `false`, with quotes or without.
+    /// Reads a boolean: `true` or `false`, with quotes or without.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         self.scalar(key, scalar::boolean)
     }

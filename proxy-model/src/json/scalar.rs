@@ -53,7 +53,7 @@ pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
     }
 }
 
-/// `true` or `false`, in any case, with quotes or without.
+/// Reads a boolean: `true` or `false`, in any case, with quotes or without.
 pub(super) fn boolean(node: &Node) -> Result<bool, Mismatch> {
     match node {
         Node::Boolean(value) => Ok(*value),

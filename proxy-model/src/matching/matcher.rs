@@ -78,7 +78,7 @@ impl fmt::Display for Mismatch {
 }
 
 impl RouteMatcher {
-    /// Puts the parts together.
+    /// Creates a matcher of the parts.
     pub fn new(parts: RouteMatcherParts) -> Self {
         Self(Arc::new(parts))
     }

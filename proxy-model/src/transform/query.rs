@@ -8,7 +8,7 @@ use super::path::push_triplet;
 /// Parameters are found by their decoded names, ignoring case. All others stay byte for byte as they were.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QueryChange {
-    /// Gives it a value.
+    /// Sets or appends a value.
     Value {
         /// The parameter's name.
         name: Box<str>,

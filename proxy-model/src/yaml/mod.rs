@@ -164,7 +164,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts a document aside, if there may be several. Anchors are those of one document.
+    /// Stores a finished document, if there may be several. Anchors are those of one document.
     fn end_document(&mut self) {
         let Some(documents) = &mut self.separate else {
             return;

@@ -111,7 +111,8 @@ impl AdminBuilder {
         self
     }
 
-    /// Lets requests name the address by this host name. IP addresses and `localhost` are always allowed.
+    /// Allows requests to name the address by this host name. IP addresses and `localhost` are always
+    /// allowed.
     #[must_use]
     pub fn host(mut self, name: impl Into<String>) -> Self {
         self.inner.hosts.push(name.into().to_ascii_lowercase());

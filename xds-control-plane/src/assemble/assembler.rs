@@ -60,7 +60,7 @@ pub fn assemble(services: &[Arc<ServiceResources>], options: AssembleOptions) ->
 }
 
 impl Assembler {
-    /// Knows nothing yet.
+    /// Creates an assembler without any service.
     #[must_use]
     pub fn new(options: AssembleOptions) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl Assembler {
         accepted.flat_map(Accepted::lingering).cloned().collect()
     }
 
-    /// Lets go of [endpoints that stayed](Self::lingering).
+    /// Removes the [endpoints that were kept](Self::lingering) for a while.
     pub fn let_go(&mut self) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for (owner, held) in &mut self.services {

@@ -307,7 +307,7 @@ impl Driver {
         self.shown.ready.send_replace(true);
     }
 
-    /// Does the work on a blocking thread.
+    /// Runs a task on a blocking thread.
     async fn work(&mut self, task: Task) -> Done {
         let mut work = self.work.take().expect("it is put back each time");
         let working = tokio::task::spawn_blocking(move || {
@@ -387,7 +387,7 @@ impl Driver {
     }
 }
 
-/// At a time; never, if there is none.
+/// Waits until `time`, or forever if there is none.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

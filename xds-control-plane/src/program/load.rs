@@ -1,4 +1,4 @@
-//! From a configuration file to sources.
+//! The sources that a configuration file describes.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ const SETTING: &str = "envoy.settings.upstream.";
 /// The settings in the tags of a service.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct TagSettings {
-    /// In lower case, by name.
+    /// The domains in lower case, sorted by name.
     pub(super) domains: Vec<String>,
     pub(super) timeout: Option<Duration>,
     pub(super) limits: Limits,

@@ -1,4 +1,4 @@
-//! To whom the messages of an agent go.
+//! The receivers of an agent's messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

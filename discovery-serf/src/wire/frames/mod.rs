@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 pub(crate) use self::skipper::{Skipper, Violation};
 
-/// Read at a time, at least and at most, in bytes.
+/// Minimum and maximum number of bytes that are read at a time.
 const READ: (usize, usize) = (4 << 10, 64 << 10);
 
 /// A buffer that has become longer than this, in bytes, is given back after the message that needed it.

@@ -54,7 +54,7 @@ pub(super) fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<
         }
     }
 
-    /// Read one by one, so that only one member is there twice.
+    /// A member. Members are read one by one, so that only one of them exists in two forms.
     #[derive(Deserialize)]
     #[serde(from = "Wire")]
     struct Read(Member);

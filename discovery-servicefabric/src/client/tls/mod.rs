@@ -42,7 +42,7 @@ pub enum TlsError {
     /// A text is not a thumbprint.
     #[error("`{0}` is not a SHA-1 thumbprint, which has 40 hexadecimal digits")]
     Thumbprint(String),
-    /// There is nothing to trust.
+    /// An empty list of names, thumbprints or authorities to trust.
     #[error("the list of what is trusted is empty")]
     NothingTrusted,
     /// rustls rejects the options: certificate and key do not belong together, a certificate cannot be

@@ -133,7 +133,7 @@ impl TokenSource for StaticToken {
     }
 }
 
-/// Gives what a function gives; see [`token_fn`].
+/// A source of tokens that calls a function; see [`token_fn`].
 #[derive(Clone)]
 pub struct TokenFn<F>(F);
 

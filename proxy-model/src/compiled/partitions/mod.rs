@@ -18,8 +18,8 @@ use crate::id::ClusterId;
 pub struct Partitions {
     key: PartitionKeySource,
     hash: PartitionHash,
-    /// Never empty. All have ranges, which are in ascending order and do not overlap; or all have names, which are in
-    /// ascending order and differ.
+    /// The partitions, at least one. Either all have ranges, which are in ascending order and do not
+    /// overlap, or all have names, which are in ascending order and differ.
     targets: Box<[PartitionTarget]>,
 }
 

@@ -120,9 +120,9 @@ pub struct RouteTable {
     nodes: Box<[Node]>,
     /// The entries of all nodes: those that end at a node together, then those that catch all from there on.
     entries: Box<[Entry]>,
-    /// From a node and a literal segment to the next node.
+    /// The next node, by a node and a literal segment.
     literals: TextTable,
-    /// From a [scope](host_scope) and a name to the root of a trie.
+    /// The root of a trie, by a [scope](host_scope) and a name.
     hosts: TextTable,
     /// The root for requests to any host.
     any_host: Option<NodeIndex>,

@@ -44,7 +44,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Goes on if `read` succeeds, else stays.
+    /// Keeps the position after `read` if it succeeds, else returns to the one before.
     fn attempt(&mut self, read: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.rest;
         let done = read(self);

@@ -1,4 +1,4 @@
-//! From the maps of a configuration to [`Transforms`].
+//! The compilation of the maps of a configuration to [`Transforms`].
 
 mod forwarded;
 mod values;

@@ -1,4 +1,4 @@
-//! From the model to Envoy and back.
+//! Round trips from the model to Envoy and back.
 
 use std::collections::BTreeMap;
 
