@@ -84,7 +84,7 @@ impl fmt::Debug for ClientBuilder {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("`{address}` is not the address of a Consul agent: {reason}")]
     Address {
         /// The address as given, without a part that may be a password.

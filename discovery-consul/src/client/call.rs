@@ -197,7 +197,7 @@ impl Shared {
         let _turn = self.budget.turn(call.wait.is_some()).await;
         let request = self.request(call).await?;
         // A server adds up to a sixteenth to the wait. After a longer silence the connection is closed: it
-        // would hang for ever.
+        // would hang forever.
         let wait = call.wait.unwrap_or_default();
         let limit = wait + wait / 16 + self.options.request_timeout;
         let exchange = self.transport.send(request, self.options.max_body);

@@ -37,7 +37,7 @@ pub(super) fn is_live(instance: &ServiceInstance, options: &ServiceOptions) -> b
     }
 }
 
-/// The destination that an instance is, or why it is none.
+/// Returns the destination of an instance, or the reason why it has none.
 pub(super) fn destination(
     instance: &ServiceInstance,
     place: &Place,

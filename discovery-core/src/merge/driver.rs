@@ -246,7 +246,7 @@ async fn any_changed(sources: &mut [Source]) {
         .collect();
     poll_fn(|context| {
         for (wait, open) in &mut waits {
-            // A provider that was dropped has no more changes, but would be ready for ever.
+            // A provider that was dropped has no more changes, but would be ready forever.
             if **open && let Poll::Ready(result) = wait.as_mut().poll(context) {
                 match result {
                     Ok(()) => return Poll::Ready(()),

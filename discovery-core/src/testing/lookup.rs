@@ -54,7 +54,7 @@ impl ScriptedLookup {
         self.answer(name, Answer::Failure);
     }
 
-    /// Makes looking up a name take for ever.
+    /// Makes looking up a name take forever.
     pub fn hang(&self, name: &str) {
         self.answer(name, Answer::Hang);
     }

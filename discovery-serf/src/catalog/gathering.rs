@@ -120,7 +120,7 @@ impl Gathering<'_> {
             self.leave_out(member, None, "has no `service`");
         }
         if is_legacy && !members.is_empty() {
-            // A node without the tag may be the proxy's own, and requests to it would come back for ever.
+            // A node without the tag may be the proxy's own, and requests to it would come back forever.
             self.catalog.legacy = Some(Service {
                 problems: said.into_problems(),
                 ..Service::default()
@@ -287,7 +287,7 @@ impl Gathering<'_> {
         Ok(address)
     }
 
-    /// The instance that a member is, or why it is none.
+    /// Returns the instance of a member, or the reason why it has none.
     fn instance(
         &self,
         member: &Member,

@@ -90,7 +90,7 @@ impl<'e> VirtualHosts<'e> {
                 let order = rank.order(position);
                 self.insert(format!("{prefix}/{name}"), &patterns, order, config.clone());
             }
-            // Envoy looks into no other virtual host when a request is none of this one's.
+            // Envoy looks into no other virtual host if no route of this one matches a request.
             if patterns.is_some() && !catches_all {
                 let order = rank.order(read.len());
                 let nowhere = RouteConfig::default();
@@ -137,7 +137,7 @@ impl<'e> VirtualHosts<'e> {
         chosen
     }
 
-    /// Returns the routes of a virtual host with their unique names. Rejected ones answer 503.
+    /// Returns the routes of a virtual host with their unique names. Rejected ones respond with 503.
     fn routes(&mut self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
         if host.routes.len() > hosts::MOST_ROUTES {
             reading.refuse("routes", "there are too many routes in one virtual host");
@@ -185,7 +185,7 @@ impl<'e> VirtualHosts<'e> {
             headers::transforms(response, Side::Response, out, reading);
         }
         match reading.refusals() > before {
-            // A route without a cluster answers 503.
+            // A route without a cluster responds with 503.
             true => RouteConfig {
                 r#match: config.r#match,
                 ..RouteConfig::default()

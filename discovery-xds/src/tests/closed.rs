@@ -39,7 +39,7 @@ fn guarded((kind, name, resource): Resource) -> Resource {
     (kind, name, any(kind, &guarded))
 }
 
-/// Returns true if all routes answer 503. Checks that this is reported to the operator.
+/// Returns true if all routes respond with 503. Checks that this is reported to the operator.
 fn is_closed(state: &ProviderState) -> bool {
     let is_closed = state.config.as_ref().is_some_and(|config| {
         let mut routes = config.routes.values();

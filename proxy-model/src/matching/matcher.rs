@@ -50,7 +50,7 @@ impl Default for RouteMatcherParts {
     }
 }
 
-/// The first thing about a request that a route does not accept.
+/// The first part of a request that a route does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// The request's host.

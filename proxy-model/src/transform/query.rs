@@ -30,7 +30,8 @@ pub enum QueryValue {
     RouteValue(Box<str>),
 }
 
-/// `query` with a value for `name`, which comes after the last of its kind or, if there is none, at the end.
+/// Returns `query` with a value for `name`, after the last value of that name or, if there is none, at the
+/// end.
 pub(super) fn appended(query: &str, name: &str, value: &str) -> String {
     let pairs = pairs(query);
     let last = pairs.iter().rposition(|pair| is_named(pair, name));

@@ -20,7 +20,7 @@
 //! Envoys accept expressions of at most 100 instructions, which are about as many characters.
 //!
 //! Envoys are expected to normalize paths (`normalize_path`) and to know the client's address
-//! (`use_remote_address`). Where the proxy answers 405, Envoy answers 404. A host that routes match only by
+//! (`use_remote_address`). Where the proxy responds with 405, Envoy responds with 404. A host that routes match only by
 //! a wildcard is known on the ports of [`BridgeOptions::ports`] and on those that any route names.
 
 mod action;

@@ -395,7 +395,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// The end of a task; never, if there is none.
+/// Waits for the end of a task, or forever if there is none.
 async fn ended(task: &mut Option<JoinHandle<Result<(), KeptError>>>) -> Result<(), KeptError> {
     match task {
         Some(task) => task.await.unwrap_or(Ok(())),

@@ -142,7 +142,7 @@ impl AsyncWrite for Accepted {
     }
 }
 
-/// Calls a method of whichever stream it is.
+/// Calls a method of the inner stream, with or without TLS.
 macro_rules! either {
     ($transport:expr, $stream:ident => $call:expr) => {
         match $transport {

@@ -234,7 +234,7 @@ impl Followed {
     }
 }
 
-/// Waits for a change; for ever, if there is no sender.
+/// Waits for a change, or forever if there is no sender.
 async fn news<T>(receiver: Option<&mut watch::Receiver<T>>) {
     if let Some(receiver) = receiver
         && receiver.changed().await.is_ok()

@@ -52,7 +52,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// The next message; `None` at the end of the stream. There is none after an error.
+    /// Returns the next message, or `None` at the end of the stream. No message follows an error.
     ///
     /// # Cancel safety
     ///

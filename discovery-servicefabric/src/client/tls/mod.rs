@@ -1,4 +1,4 @@
-//! TLS with a gateway: whom to trust, and which certificate to show.
+//! TLS with a gateway: trusted servers, and the client's certificate.
 
 mod common_name;
 mod identity;

@@ -273,7 +273,7 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         let is_same = self.last.as_deref() == Some(&answer.value);
         match moved {
             Moved::Unknown => self.pause = self.options.poll.mul_f64(0.9 + fastrand::f64() / 5.0),
-            // Who comes back early with nothing would do so for ever.
+            // A server that responds early without a change would do so forever.
             Moved::Not if waited < self.options.wait => {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());
