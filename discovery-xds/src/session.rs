@@ -85,9 +85,9 @@ impl Outgoing {
     }
 }
 
-/// Returns the first server for a proxy. It differs between proxies, so that a fleet with one file uses all
-/// of its control planes, and is the same for one proxy, so that it returns to the same server after a
-/// restart.
+/// Returns the first server for a proxy. Proxies with the same file get different ones, so that a fleet
+/// uses all of its control planes. One proxy always gets the same, so that it returns to that server after
+/// a restart.
 fn first_server(node_id: &str) -> usize {
     let hash = u64::from_le_bytes(Version::of([node_id.as_bytes()]).to_bytes());
     // Names differ in their last letters, which hardly change some bits of this hash. Multiplied by the

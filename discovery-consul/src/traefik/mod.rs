@@ -16,11 +16,11 @@
 //! `||` and parentheses. The entry points are those of
 //! [`traefik_entry_points`](crate::options::ServiceOptions::traefik_entry_points).
 //!
-//! A router is left out as a whole, with a warning, if its rule has no equivalent here, if one of its
-//! middlewares is unsupported or not defined by these tags, if it is for entry points that do not exist
-//! here, or if it has any other setting that may reject requests. If services of Traefik differ, they are
-//! not one cluster, and all routers are left out. A service whose routers have no rule has the default rule
-//! of Traefik's configuration, which is unknown here; that is a warning as well.
+//! A router is left out as a whole, with a warning, if its rule has no equivalent here, or if one of its
+//! middlewares is unsupported or not defined by these tags. The same applies if its entry points do not
+//! exist here, or if any other setting may reject requests. If services of Traefik differ, they are not one
+//! cluster, and all routers are left out. A service whose routers have no rule has the default rule of
+//! Traefik's configuration, which is unknown here; that is a warning as well.
 //!
 //! A prefix consists of whole segments here: `PathPrefix(`/x`)` does not match `/xy`, which it does in
 //! Traefik. Settings that only affect performance or reliability are left out with a warning: compression,

@@ -208,8 +208,8 @@ fn is_replaced(newest: &Prepared, state: &ProviderState) -> bool {
     newest.refused && state.status.state == SourceState::Failing && state.problems.has_errors()
 }
 
-/// Adds those problems that are not known. A runner checks its services with the same rules, and what it finds in a
-/// service is the same problem as what is found here in the route or cluster that the service has made.
+/// Adds the problems that are not known yet. A runner checks its services with the same rules, so a problem
+/// of a service is the same as that of its route or cluster here.
 fn add_new(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = Problem>) {
     type Key = (String, String, String);
     let key = |problem: &Problem| -> Key {

@@ -149,7 +149,7 @@ async fn without_the_probe_every_service_is_read() {
         let first = round(&discoverer).await;
         calls(&cluster);
         assert_eq!(next(&discoverer).await, first);
-        // A rejection is remembered, so that not every round calls in vain.
+        // A rejection is remembered, so that not every round makes a useless call.
         let expected: Vec<_> = FIRST
             .into_iter()
             .filter(|call| !["replica_ids", "service_types T 1"].contains(call))
