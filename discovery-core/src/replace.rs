@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// It becomes the file's content with [`commit`](Self::commit), or is removed when it is dropped. A crash at any point
 /// leaves either the old or the new content.
 ///
-/// The content is written to a new file, `NAME.PID.new`, that only this account can read. What is in its place is
-/// removed first, and not written through: a symbolic link leads nowhere.
+/// The content is written to a new file, `NAME.PID.new`, that only this account can read. An existing file
+/// of that name is removed first and not written to: a symbolic link has no effect.
 #[derive(Debug)]
 #[must_use = "it is removed unless it is committed"]
 pub struct Replacement {

@@ -32,7 +32,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Reads the section. What is wrong is added to the reader's problems and stays at its default.
+    /// Reads the section. Invalid values are added to the reader's problems and stay at their default.
     pub fn read(section: &mut ObjectReader<'_, '_>) -> Self {
         let mut options = XdsOptions::default();
         if let Some(servers) = section.texts("Servers") {

@@ -10,7 +10,7 @@ const MOST_ALTERNATIVES: usize = 16;
 /// Maximum depth of parentheses.
 const DEEPEST: usize = 16;
 
-/// Conditions that must all hold. What is `None` or empty holds always.
+/// Conditions that must all hold. A `None` or empty one always holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     /// One of these hosts.

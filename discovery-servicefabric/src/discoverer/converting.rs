@@ -203,7 +203,7 @@ impl Conversion {
         making.push(known, service);
     }
 
-    /// A service that could not be read. What it was before is remembered.
+    /// Handles a service that could not be read. Its earlier state is remembered.
     fn unread(&self, known: &KnownService, problem: Problem, making: &mut Making) {
         let name = &known.name;
         if let Some(before) = self.before.get(name)

@@ -67,7 +67,7 @@ struct Inner {
 }
 
 impl Admin {
-    /// The admin API of a server. What `registry` holds is what `/metrics` shows; see
+    /// Creates the admin API of a server. `/metrics` shows the metrics of `registry`; see
     /// [`ServerHandle::register`].
     #[must_use]
     pub fn builder(server: ServerHandle, registry: Registry) -> AdminBuilder {

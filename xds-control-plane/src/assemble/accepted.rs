@@ -49,7 +49,7 @@ impl Endpoints {
 }
 
 impl Accepted {
-    /// Encodes a service. What is as it was before is not encoded again.
+    /// Encodes a service. Unchanged parts are not encoded again.
     pub(super) fn new(
         resources: Arc<ServiceResources>,
         before: Option<&Self>,

@@ -53,7 +53,7 @@ impl Held {
     }
 }
 
-/// Assembles once. Who does so again and again keeps an [`Assembler`].
+/// Assembles once. For repeated use there is an [`Assembler`].
 #[must_use]
 pub fn assemble(services: &[Arc<ServiceResources>], options: AssembleOptions) -> Assembled {
     Assembler::new(options).assemble(services)

@@ -21,7 +21,7 @@ use crate::status::{Failure, SourceState};
 
 /// Minimum interval of polls. With a shorter one, reading the files would be a busy loop.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
-/// Reading takes no longer than this. What hangs, as network drives do, is left behind.
+/// The time limit for reading. A read that hangs, as on network drives, is abandoned.
 const READ_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);

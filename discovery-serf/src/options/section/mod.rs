@@ -55,7 +55,7 @@ pub enum ConnectError {
 }
 
 impl Section {
-    /// Reads the section. What is wrong is added to the reader's problems and stays at its default.
+    /// Reads the section. Invalid values are added to the reader's problems and stay at their default.
     pub fn read(section: &mut ObjectReader<'_, '_>) -> Self {
         let unset = SerfOptions::default();
         let (auth_key, auth_key_file) = read_auth(section);

@@ -28,7 +28,7 @@ pub(crate) struct Response {
     pub(crate) identifier: Arc<str>,
 }
 
-/// A message in gRPC's frame, in pieces that are sent one after the other. What is long in it is shared.
+/// A message in gRPC's frame, in pieces that are sent one after the other. Long pieces are shared.
 #[derive(Debug, Clone)]
 pub(crate) struct Framed {
     pieces: Vec<Bytes>,
