@@ -237,6 +237,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn agent_self(&self) -> Result<AgentSelf, ConsulError> {
         let answer: Answer<SelfAnswer> = self.json(Call::get(["agent", "self"])).await?;
         let config = answer.value.config;
@@ -253,6 +257,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn register(&self, service: &ServiceDefinition) -> Result<(), ConsulError> {
         let addresses = service.tagged_addresses.iter().map(|(name, tagged)| {
             let address = &tagged.address;
@@ -290,6 +298,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn deregister(&self, id: &str) -> Result<(), ConsulError> {
         let call = Call::put(["agent", "service", "deregister", id]);
         match self.done(call).await {
@@ -305,6 +317,10 @@ impl ConsulClient {
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind). An agent that does not know the check responds with
     /// 404, or with 500 if it is an old one.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn update_check(
         &self,
         id: &str,

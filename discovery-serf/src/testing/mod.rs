@@ -270,6 +270,10 @@ impl AgentInMemory {
     /// # Errors
     ///
     /// Returns an error if there is no free port.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn listen(&self) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;

@@ -82,6 +82,10 @@ impl Client {
     /// # Errors
     ///
     /// The errors of every call.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn aad_metadata(&self) -> Result<Option<AadMetadata>, CallError> {
         let deadline = Instant::now() + self.shared.options.budget;
         self.shared.aad_metadata(deadline).await

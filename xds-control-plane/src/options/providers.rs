@@ -94,6 +94,10 @@ impl ProvidersSection {
     /// # Panics
     ///
     /// Panics outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the sources that were started by then stop.
     pub async fn start(&self) -> Result<Vec<(Arc<str>, Provided)>, ProviderError> {
         let mut started = Vec::new();
         if let Some(section) = &self.service_fabric {

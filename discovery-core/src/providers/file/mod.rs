@@ -84,6 +84,10 @@ impl FileProvider {
     /// # Errors
     ///
     /// Returns an error if a file is missing, cannot be read, or cannot be parsed.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; then the files are not followed.
     pub async fn open<P: Into<PathBuf>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, FileError> {
