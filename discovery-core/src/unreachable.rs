@@ -38,7 +38,7 @@ pub struct UnreachableService {
 }
 
 impl UnreachableService {
-    /// A service of which this was seen.
+    /// Creates the report of a service, with the kind of failure.
     pub fn new(name: impl Into<Arc<str>>, seen: Unreachable) -> Self {
         Self {
             name: name.into(),

@@ -103,7 +103,7 @@ impl Section {
         XdsDiscoverer::new(self.options.clone())
     }
 
-    /// Names the source otherwise than `xds`.
+    /// Sets the name of the source. Default: `xds`.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.options.name = name.into();

@@ -79,7 +79,7 @@ pub struct CheckDefinition {
 }
 
 impl CheckDefinition {
-    /// A check that passes at first and becomes critical unless it is renewed.
+    /// Creates a check that passes at first, and becomes critical unless it is renewed.
     pub fn ttl(id: impl Into<String>, ttl: Duration) -> Self {
         Self {
             id: id.into(),
@@ -105,7 +105,7 @@ impl CheckDefinition {
 }
 
 impl ServiceDefinition {
-    /// An instance of a service at a port of its node, without a check.
+    /// Creates an instance of a service at a port of its node, without a check.
     pub fn new(name: impl Into<String>, port: u16) -> Self {
         Self {
             name: name.into(),

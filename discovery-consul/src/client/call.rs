@@ -63,7 +63,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A call of `/v1/…`; the parts of the path are escaped, and separated by slashes.
+    /// Creates a call of `/v1/…`. The parts of the path are escaped, and separated by slashes.
     pub(super) fn new<'p>(method: Method, parts: impl IntoIterator<Item = &'p str>) -> Self {
         let mut path = String::from("/v1");
         for part in parts {

@@ -24,7 +24,7 @@ pub struct Token(Arc<str>);
 pub struct InvalidToken;
 
 impl Token {
-    /// A token; white space around it is ignored.
+    /// Creates a token. White space around it is ignored.
     ///
     /// # Errors
     ///

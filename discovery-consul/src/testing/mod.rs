@@ -69,7 +69,7 @@ struct State {
 }
 
 impl FakeConsul {
-    /// A Consul whose agent is in this datacenter, the only one for now.
+    /// Creates a Consul whose agent is in this datacenter, the only one for now.
     pub fn new(own: &str) -> Self {
         let consul = Self {
             shared: Arc::new(Shared {
@@ -87,7 +87,7 @@ impl FakeConsul {
         self.change(|state| state.datacenters.push(Store::new(name, FIRST_INDEX)));
     }
 
-    /// A client of it, with options for an agent on this machine.
+    /// Creates a client of this Consul, with options for an agent on this machine.
     pub fn client(&self) -> ConsulClient {
         self.client_with(ConsulOptions::default())
     }
@@ -163,13 +163,13 @@ impl FakeConsul {
         });
     }
 
-    /// Lets requests fail from now on, also those that are waiting: all whose path after `/v1/` begins so. The latest
-    /// matching fault counts.
+    /// Injects a fault into all requests whose path after `/v1/` begins so, also into waiting ones. The
+    /// latest matching fault counts.
     pub fn fail(&self, path: &str, fault: Fault) {
         self.add_rule(None, path, false, fault);
     }
 
-    /// The same for one datacenter.
+    /// Injects a fault like [`fail`](Self::fail), for one datacenter only.
     pub fn fail_in(&self, datacenter: &str, path: &str, fault: Fault) {
         self.add_rule(Some(datacenter), path, false, fault);
     }
@@ -179,7 +179,7 @@ impl FakeConsul {
         self.add_rule(None, path, true, fault);
     }
 
-    /// Lets everything work again.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.change(|state| state.rules.clear());
     }

@@ -34,7 +34,7 @@ impl Middlewares {
         settings.insert(setting.to_owned(), tag);
     }
 
-    /// The transforms that a router's list comes to.
+    /// Returns the transforms of a router's list.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Middlewares {
         Ok(())
     }
 
-    /// The one path that a middleware has.
+    /// Returns the only path of a middleware.
     fn path(&mut self, settings: &BTreeMap<String, Tag>, known: &[&str]) -> Result<String, String> {
         let (key, path) = only_tag(settings, known)?;
         let is_plain = path.starts_with('/')

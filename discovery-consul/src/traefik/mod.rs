@@ -178,7 +178,7 @@ impl Translation {
         }
     }
 
-    /// A router, or why it is left out.
+    /// Returns a router, or the reason why it is left out.
     fn served(
         &mut self,
         name: &str,
@@ -295,7 +295,8 @@ impl Translation {
         }
     }
 
-    /// The one service that all routers are for. They are left out if there are several that differ.
+    /// Returns the one service that all routers are for. They are left out if there are several that
+    /// differ.
     fn chosen(&mut self, served: &mut Vec<Served>) -> Option<String> {
         const KEY: &str = "traefik.http.services";
         const CODE: &str = "traefik_services";

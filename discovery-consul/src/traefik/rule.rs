@@ -152,7 +152,7 @@ impl<'r> Parser<'r> {
         conditions(name, &values)
     }
 
-    /// A text between backquotes or quotation marks.
+    /// Reads a text between backquotes or quotation marks.
     fn text(&mut self) -> Result<&'r str, String> {
         let rest = self.rest.trim_start();
         let quote = rest.chars().next().filter(|c| matches!(c, '`' | '"'));

@@ -78,7 +78,7 @@ impl KeyValueLabels {
         Self::with_rules(LabelRules::new(Self::DEFAULT_PREFIX))
     }
 
-    /// The dialect with rules of one's own for prefix and case.
+    /// Creates the dialect with other rules for prefix and case.
     pub fn with_rules(rules: LabelRules) -> Self {
         Self {
             rules,

@@ -32,7 +32,7 @@ impl<'t> LabelNode<'t> {
         self.node.is_some()
     }
 
-    /// The place called `name` below this one.
+    /// Returns the place called `name` below this one.
     pub fn child(&self, name: &str) -> Self {
         let node = self.node.and_then(|node| self.tree.find(node, name));
         Self::new(self.tree, node, self.depth + 1)

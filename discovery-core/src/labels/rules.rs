@@ -28,7 +28,7 @@ struct Alias {
 }
 
 impl LabelRules {
-    /// Keys that begin with `prefix`, compared ignoring case. Unknown ones are warnings.
+    /// Creates rules for keys that begin with `prefix`, compared ignoring case. Unknown keys are warnings.
     pub fn new(prefix: impl Into<String>) -> Self {
         Self {
             prefix: prefix.into(),

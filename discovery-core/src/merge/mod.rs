@@ -83,7 +83,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// A merge of nothing, to which providers are added.
+    /// Creates a merge without providers.
     pub fn new() -> Self {
         Self::default()
     }

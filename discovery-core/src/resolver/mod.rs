@@ -140,7 +140,7 @@ pub struct ResolveError {
 }
 
 impl ResolveError {
-    /// An error with a message of one line.
+    /// Creates an error with a message of one line.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -315,7 +315,7 @@ impl Drop for DiscoveryProvider {
 /// The wait after a round in which validators took all the time, so that some services have never been validated.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// Round after round.
+/// Runs one round after the other.
 async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     if worker.restore().await.is_none() {
         return;

@@ -71,7 +71,7 @@ enum Step {
 }
 
 impl ScriptedDiscoverer {
-    /// A source with an empty script.
+    /// Creates a source with an empty script.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),

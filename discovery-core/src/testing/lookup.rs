@@ -30,7 +30,7 @@ enum Answer {
 }
 
 impl ScriptedLookup {
-    /// No name exists.
+    /// Creates a look-up in which no name exists.
     pub fn new() -> Self {
         Self::default()
     }

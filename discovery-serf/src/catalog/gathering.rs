@@ -186,7 +186,7 @@ impl Gathering<'_> {
         self.catalog.problems.append(problems.into_problems());
     }
 
-    /// The service of these members, which come in [`order`].
+    /// Returns the service of these members, which are in [`order`].
     fn service(&mut self, members: &[&Member], name: &Arc<str>) -> Gathered {
         let mut said = Said::default();
         let mut entries = Vec::with_capacity(members.len());

@@ -228,7 +228,7 @@ impl Rounds {
         Err(error)
     }
 
-    /// The agent after this one is the next.
+    /// Makes the agent after this one the next.
     fn turn_from(&mut self, agent: &Arc<str>) {
         let at = self.agents.iter().position(|other| other == agent);
         self.next = at.map_or(0, |at| (at + 1) % self.agents.len());

@@ -41,7 +41,7 @@ impl Drop for Watching {
 }
 
 impl Session {
-    /// Connects, and subscribes to events. Its members may be listed only after the agent has accepted:
+    /// Connects, and subscribes to events. The members may be listed only after the agent has accepted:
     /// later changes are events, and earlier ones are in the list.
     ///
     /// # Cancel safety

@@ -78,7 +78,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// An instance of a service, at a port of the address that its agent gossips from.
+    /// Creates an instance of a service, at a port of the address that its agent gossips from.
     ///
     /// A service needs a host or a path to be routed to, unless it is the only one of its cluster.
     pub fn new(service: impl Into<String>, http_port: u16) -> Self {

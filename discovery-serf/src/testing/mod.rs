@@ -80,7 +80,7 @@ impl Drop for Listening {
 }
 
 impl AgentInMemory {
-    /// An agent on a node of this name, alone in its cluster.
+    /// Creates an agent on a node of this name, alone in its cluster.
     pub fn new(node: impl Into<Arc<str>>) -> Self {
         Self {
             shared: Arc::new(Shared {

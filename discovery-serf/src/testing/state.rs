@@ -67,7 +67,7 @@ impl State {
             .collect()
     }
 
-    /// The members in an order that differs each time, as an agent's do.
+    /// Returns the members in an order that differs each time, as that of an agent does.
     pub(super) fn listed(&mut self) -> Vec<Member> {
         self.rng.shuffle(&mut self.members);
         self.members.clone()

@@ -51,7 +51,7 @@ impl fmt::Display for AadMetadata {
 }
 
 impl AadMetadata {
-    /// The same for a message: without the token, should the gateway repeat it.
+    /// Returns the metadata for a message, without the token, in case the gateway repeats it.
     fn without(&self, token: &BearerToken) -> Self {
         Self {
             authority: token.removed_from(&self.authority),

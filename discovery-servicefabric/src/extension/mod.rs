@@ -86,7 +86,7 @@ pub struct DeclaredLabels {
 }
 
 impl DeclaredLabels {
-    /// Labels with nothing wrong.
+    /// Creates labels without problems.
     pub fn new(labels: Labels) -> Self {
         Self {
             labels: Some(Arc::new(labels)),
@@ -171,7 +171,7 @@ pub enum Enlisted {
 pub struct ExtensionLabels {}
 
 impl ExtensionLabels {
-    /// Labels from extensions.
+    /// Creates the provider of labels from extensions.
     pub fn new() -> Self {
         Self {}
     }

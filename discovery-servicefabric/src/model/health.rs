@@ -49,7 +49,7 @@ pub struct HealthInformation {
 }
 
 impl HealthInformation {
-    /// A report that holds forever.
+    /// Creates a report that holds forever.
     pub fn new(source: impl Into<String>, property: impl Into<String>, state: HealthState) -> Self {
         Self {
             source_id: source.into(),

@@ -73,7 +73,7 @@ struct Fault {
 }
 
 impl FakeCluster {
-    /// A cluster with nothing in it.
+    /// Creates an empty cluster.
     pub fn new() -> Self {
         Self::default()
     }

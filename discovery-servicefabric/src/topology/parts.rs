@@ -320,7 +320,7 @@ struct Part {
 }
 
 impl Part {
-    /// A partition that could not be read.
+    /// Creates the part of a partition that could not be read.
     fn unread(failed: Failed, partition: Partition) -> Self {
         Self {
             partition,

@@ -226,7 +226,7 @@ impl<'e> VirtualHosts<'e> {
         self.found.routes.insert(id.into(), config);
     }
 
-    /// A route is in each virtual host that it takes requests to.
+    /// Adds the sealed form of a route, which is in each virtual host that it takes requests to.
     fn insert_sealed(
         &mut self,
         host: &VirtualHost,

@@ -22,7 +22,7 @@ impl Mismatch {
         }
     }
 
-    /// A node of another type.
+    /// Creates the mismatch of a node of another type.
     pub(super) fn wrong_type(expected: &str, node: &Node) -> Self {
         Self::new(
             "wrong_type",

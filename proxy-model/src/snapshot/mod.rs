@@ -32,7 +32,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// No routes and no clusters.
+    /// Creates a snapshot without routes and clusters.
     pub fn empty() -> Self {
         Self::from_pass(Arc::default(), Vec::new(), Vec::new())
     }

@@ -30,7 +30,7 @@ pub struct Revision([u8; 16]);
 pub struct ParseRevisionError;
 
 impl Revision {
-    /// The revision of `config`.
+    /// Returns the revision of `config`.
     pub fn of(config: &ProxyConfig) -> Self {
         let mut hash = Sha256::new();
         let clusters = config.clusters.iter();

@@ -327,7 +327,7 @@ impl Driver {
         }
     }
 
-    /// No client sends anything to the endpoints that have stayed for that.
+    /// Removes the endpoints that were kept for clients, since no client sends requests to them any more.
     fn let_go(&mut self) {
         self.let_go_at = None;
         self.lingering.clear();

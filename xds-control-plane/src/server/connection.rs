@@ -60,7 +60,7 @@ impl Opening {
 }
 
 impl Accepted {
-    /// The first bytes have to come before `until`.
+    /// Creates a connection. Its first bytes must arrive before `until`.
     pub(crate) fn new(
         transport: Transport,
         peer: SocketAddr,

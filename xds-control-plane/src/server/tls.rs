@@ -73,7 +73,7 @@ impl From<FileError> for ServerTlsError {
 }
 
 impl ServerTls {
-    /// A certificate with its key; clients need none.
+    /// Creates the files of a certificate and its key. Clients need no certificate.
     #[must_use]
     pub fn new(certificate_file: impl Into<PathBuf>, key_file: impl Into<PathBuf>) -> Self {
         Self {

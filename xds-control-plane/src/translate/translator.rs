@@ -252,7 +252,7 @@ impl Round<'_> {
         listed.or(catalog.unlisted.as_ref()).cloned()
     }
 
-    /// The settings for a service: the newest, if it is new or its turn.
+    /// Returns the settings for a service: the newest, if it is new or its turn.
     fn defaults_after(&mut self, before: Option<&Done>) -> Arc<Defaults> {
         let newest = &self.known.defaults;
         match before.map(|before| &before.of.defaults) {

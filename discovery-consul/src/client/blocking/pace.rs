@@ -15,7 +15,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(burst: u32, period: Duration) -> Self {
         Self {
             burst: burst.max(1),

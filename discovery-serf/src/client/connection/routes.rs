@@ -81,7 +81,7 @@ impl Routes {
         &self.agent
     }
 
-    /// A request is about to be sent.
+    /// Records a request that is about to be sent.
     pub(super) fn asked(&mut self, seq: u64, pending: Pending, now: Instant) {
         if self.order.is_empty() {
             self.since = now;
@@ -243,7 +243,7 @@ impl Routes {
         abandoned
     }
 
-    /// The connection has ended.
+    /// Ends all requests and streams, since the connection has ended.
     pub(super) fn end(self, failure: &Failure) {
         let without_body = match self.next {
             Next::Reply { seq, pending, .. } => Some((seq, pending)),

@@ -161,7 +161,7 @@ fn read_catalog(section: &mut ObjectReader<'_, '_>) -> CatalogOptions {
     }
 }
 
-/// Settings that others make meaningless.
+/// Warns of settings that other settings make useless.
 fn warn_of_what_does_nothing(section: &mut ObjectReader<'_, '_>, options: &SerfOptions) {
     let mut ineffective = Vec::new();
     if options.debounce_max < options.debounce {

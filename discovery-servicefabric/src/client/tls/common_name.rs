@@ -33,7 +33,7 @@ pub(super) fn common_names(subject: &[u8]) -> Vec<String> {
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The content of the next element, if it has this tag.
+    /// Returns the content of the next element, if it has this tag.
     fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (found, content, rest) = self.next()?;
         self.0 = rest;

@@ -17,7 +17,7 @@ use super::TlsError;
 pub struct Thumbprint([u8; 20]);
 
 impl Thumbprint {
-    /// The thumbprint of a certificate.
+    /// Returns the thumbprint of a certificate.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
         Self(Sha1::digest(certificate.as_ref()).into())
     }

@@ -49,14 +49,14 @@ enum Issuers {
 }
 
 impl Default for ServerTrust {
-    /// [`system`](Self::system).
+    /// Returns [`system`](Self::system).
     fn default() -> Self {
         Self::system()
     }
 }
 
 impl ServerTrust {
-    /// Certificates for the endpoint's host that the operating system trusts. The default.
+    /// Trusts certificates for the endpoint's host that the operating system trusts. The default.
     pub fn system() -> Self {
         Self(Rule::System)
     }

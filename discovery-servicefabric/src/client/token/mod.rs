@@ -47,7 +47,7 @@ impl<T: TokenSource + ?Sized> TokenSource for Arc<T> {
 pub struct BearerToken(Arc<str>);
 
 impl BearerToken {
-    /// A token; white space around it is ignored.
+    /// Creates a token. White space around it is ignored.
     ///
     /// # Errors
     ///

@@ -74,7 +74,8 @@ pub enum KeyRefusal {
 }
 
 impl Partitions {
-    /// `targets` are not empty; all have ranges, of which no two overlap, or all have names, of which no two are equal.
+    /// Creates the partitions. `targets` are not empty; all have ranges, of which no two overlap, or all
+    /// have names, of which no two are equal.
     pub(crate) fn new(
         key: PartitionKeySource,
         hash: PartitionHash,

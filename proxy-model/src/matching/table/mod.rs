@@ -244,7 +244,8 @@ impl RouteTable {
         }
     }
 
-    /// The same of the tries that are for some hosts or ports only.
+    /// Calls `each` with the roots of the tries for the host of the request that are for some hosts or
+    /// ports only.
     fn for_each_root_of_host(&self, host: &RequestHost<'_>, each: &mut impl FnMut(NodeIndex)) {
         let port = host.port().filter(|_| self.has_ports);
         let mut look_up = |is_suffix, name: &str| {

@@ -184,7 +184,7 @@ impl PathTemplate {
         })
     }
 
-    /// The template that a route without a path has: `/{**catchall}`.
+    /// Returns the template that a route without a path has: `/{**catchall}`.
     pub fn catch_all() -> Self {
         Self::parse("/{**catchall}").expect("it is a valid template")
     }

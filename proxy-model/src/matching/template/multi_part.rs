@@ -22,7 +22,7 @@ pub(super) enum Piece {
 }
 
 impl MultiPart {
-    /// `pieces` are at least two; no two neighbours are parameters.
+    /// Creates a segment. `pieces` are at least two; no two neighbours are parameters.
     pub(super) fn new(pieces: Vec<Piece>) -> Self {
         Self(pieces.into())
     }

@@ -60,7 +60,7 @@ impl Transforms {
 }
 
 impl Default for Transforms {
-    /// The transforms that apply without any configuration.
+    /// Returns the transforms that apply without any configuration.
     fn default() -> Self {
         Draft::new(None, &mut Expressions::default()).finish()
     }
