@@ -198,6 +198,7 @@ fn conditions(name: &str, values: &[&str]) -> Result<Conditions, String> {
             path: Some(literal(single()?)?.to_owned()),
             ..nothing
         },
+        // Prefixes are whole segments here, as templates are; in Traefik they are any beginning of the text.
         "PathPrefix" => Conditions {
             path: Some(format!(
                 "{}/{{**rest}}",

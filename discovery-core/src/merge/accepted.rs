@@ -218,6 +218,7 @@ impl Accepted {
         if kept.is_empty() {
             return (config, kept);
         }
+        // Older forms may not fit together with the new ones, and are then left out again.
         let (snapshot, _) = Snapshot::compile_isolated(complete, compile);
         let complete = Arc::clone(snapshot.shared_config());
         kept.retain(|item, _| match item {

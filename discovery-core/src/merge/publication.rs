@@ -197,6 +197,7 @@ impl Worker {
             .flat_map(|(name, own)| own.into_iter().map(move |p| sourced(Some(name), p)))
             .collect();
         problems.extend(nobodys.into_iter().map(|problem| sourced(None, problem)));
+        // Each provider is limited already, but many together are not.
         problems.truncate(Problems::MAX);
         problems
     }

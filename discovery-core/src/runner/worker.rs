@@ -304,6 +304,7 @@ impl Worker {
             }
         };
         let listed = kept.len();
+        // The rules of filters and validators may have changed since the file was written.
         let (kept, mut dropped) = self.still_good(kept).await?;
         let confirmed = kept.iter().map(|service| service.good.at);
         let oldest = confirmed.max_by_key(crate::moment::Moment::age);

@@ -231,6 +231,7 @@ impl Gathering<'_> {
             ),
         };
         let hint = match hint {
+            // A wrong hint must not make the service take all requests, as one without a hint may.
             RouteHint::None if says_one => RouteHint::Unusable,
             hint => hint,
         };

@@ -33,6 +33,7 @@ pub fn compose<'r>(
             Entry::Vacant(free) => {
                 free.insert(route.clone());
             }
+            // Configurations for several listeners often repeat the same routes.
             Entry::Occupied(taken) if taken.get() == route => {}
             Entry::Occupied(_) => composed.problems.push(Problem::warning(
                 pointer_to("/Routes", id.as_str()),
@@ -50,6 +51,7 @@ pub fn compose<'r>(
         let mut config = cluster.config.clone();
         for (id, endpoint) in &found.endpoints {
             let mut destination = endpoint.destination.clone();
+            // Envoy configures TLS at the cluster; here it is the scheme of each destination.
             if !endpoint.is_whole {
                 let scheme = if cluster.tls.is_on { "https" } else { "http" };
                 destination.address = format!("{scheme}://{}/", destination.address);

@@ -63,6 +63,7 @@ pub(super) fn rewrite(
                 }
             }
             (Change::Prefixes { off: None, before }, TargetTransform::PathRemovePrefix(prefix))
+                // A prefix is removed from the original path only: Envoy has one replacement for a path.
                 if before.is_empty() =>
             {
                 Change::Prefixes {

@@ -160,6 +160,7 @@ pub(super) async fn drive(
         }
         Err(_) => return,
     };
+    // The registry is compared with the services that served last, to notice a loss across a restart.
     let of_registry = services.iter().map(|service| &service.owner);
     let of_registry = of_registry.filter(|owner| *owner.source == *REGISTRY);
     let served = of_registry

@@ -151,6 +151,7 @@ impl Handle {
             return Err(ClientError::new(kind, &self.agent, command, detail));
         }
         let permits = Arc::clone(&self.permits);
+        // The permit stays with the request until its reply, even if this future is dropped.
         let permit = permits.acquire_owned().await;
         let permit = permit.expect("the semaphore is not closed");
         let seq = self.shared.next_seq();

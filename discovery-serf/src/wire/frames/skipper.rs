@@ -72,11 +72,13 @@ impl Skipper {
             self.position += value.length;
             self.values += 1;
             if value.children > 0 {
+                // Depth is limited, since each level takes memory and a decoder recurses.
                 if self.open.len() > MAX_DEPTH {
                     return Err(Violation::TooDeep);
                 }
                 self.open.push(value.children);
             }
+            // Each owed value takes at least one byte, so an announced length fails before its bytes arrive.
             if self.position + self.owed > limit as u64 {
                 return Err(Violation::TooLong { limit });
             }

@@ -45,6 +45,7 @@ pub(super) fn split(route: &RouteConfig, roles: &Roles, pools: &[Pool]) -> Vec<S
             let (safe, others): (Vec<String>, Vec<String>) =
                 written.into_iter().partition(|method| is_safe(method));
             match (safe.is_empty(), others.is_empty()) {
+                // A route without methods takes all: safe ones are reads, and the second route takes the rest.
                 (true, true) => reads.r#match.methods = Some(SAFE.map(str::to_owned).into()),
                 (true, false) => {
                     return vec![Split {

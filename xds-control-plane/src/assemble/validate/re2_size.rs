@@ -64,6 +64,7 @@ impl Measure {
                     bytes.add(item);
                     bytes.pieces(self.folds_case, class.negated)
                 }
+                // RE2 has no set operations, so such an expression is rejected by its size.
                 ClassSet::BinaryOp(_) => MOST,
             },
             Ast::Group(group) => {
