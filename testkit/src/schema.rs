@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Checks that a value is what a schema describes. Knows the words of JSON Schema that the schemas of this family use; `pattern`
+/// Checks a value against a schema. Knows the words of JSON Schema that the schemas of this family use; `pattern`
 /// is known as `^(/.*)?$` alone.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks what is in a value, or the value by a definition.
+    /// Checks the items and members of a value, or the value by a definition.
     fn check_below(
         &self,
         schema: &Value,
@@ -85,7 +85,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a value is as a word says that looks at it alone. `None`: the word is not known.
+/// Returns true if a value meets a word that is about it alone, and `None` for unknown words.
 fn holds(word: &str, wanted: &Value, value: &Value) -> Option<bool> {
     let number = |value: &Value| value.as_f64();
     let limit = || number(wanted).expect("a limit is a number");

@@ -25,10 +25,10 @@ pub(crate) const PARTITION_NOT_READ: &str = "partition_not_read";
 /// The most partitions of a service.
 const MAX_PARTITIONS: usize = 10_000;
 
-/// How long a partition may take when another one of its service was too slow.
+/// The time limit of a partition after another one of its service was too slow.
 const IMPATIENCE: Duration = Duration::from_secs(1);
 
-/// How long partitions are still begun to be read when one was too slow.
+/// The time for which further partitions are read after one was too slow.
 const LAST_ORDERS: Duration = Duration::from_secs(10);
 
 /// The most replicas of a partition.
@@ -78,7 +78,7 @@ impl Topology {
         })
     }
 
-    /// `None`: a partition has vanished.
+    /// Reads the partitions. Returns `None` if one has disappeared meanwhile.
     async fn try_parts(&self, reading: Reading<'_>) -> Result<Option<Parts>, Problem> {
         let Reading {
             observed,
@@ -293,11 +293,11 @@ struct Reading<'a> {
     observed: &'a Watched<'a>,
     service: &'a KnownService,
     service_id: &'a str,
-    /// When a partition was too slow. Whoever is slow from then on is waited for less, and those whose turn does not come soon
-    /// are left for the next round.
+    /// The time at which a partition was too slow. Later ones have less time, and those that are not reached
+    /// soon are left for the next round.
     slow: &'a OnceLock<Instant>,
-    /// Whether the partitions were listed again since one of them was said not to exist. Another one that is not there
-    /// is then one that could not be read.
+    /// True if the partitions were listed again, since one of them did not exist. Another missing partition is
+    /// then one that could not be read.
     is_last: bool,
 }
 

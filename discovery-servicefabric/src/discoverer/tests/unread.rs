@@ -174,7 +174,7 @@ async fn last_good_rules_have_the_addresses_that_were_kept_of_an_unread_partitio
     assert_eq!(db(&running), expected);
 }
 
-/// What is wrong with the only service, by code.
+/// Returns the codes of the problems of the only service.
 fn codes(report: &RoundReport) -> Vec<&str> {
     let problems = report.services[0].problems.iter();
     problems.map(|problem| &*problem.code).collect()
@@ -184,7 +184,7 @@ async fn minutes(minutes: u64) {
     tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
 }
 
-/// The last report of a runner.
+/// Returns the last report of a runner.
 async fn latest(running: &Running) -> Arc<RoundReport> {
     running.report(running.provider.state().status.rounds).await
 }
