@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Alive, Shared};
-use crate::proxy::FoundRoute;
 use crate::upstream::UpstreamPool;
 
 /// Forwards requests: a [`tower_service::Service`] over `http` requests that never fails, since whatever goes wrong is
@@ -19,8 +18,6 @@ use crate::upstream::UpstreamPool;
 #[derive(Clone)]
 pub struct ProxyService {
     parts: Arc<Parts>,
-    /// The route of the next request, if it is known.
-    found: Option<FoundRoute>,
 }
 
 /// What all clones of a service share.
@@ -38,24 +35,12 @@ impl ProxyService {
                 pool,
                 _alive: alive,
             }),
-            found: None,
         }
     }
 
     /// The proxy that it belongs to.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.parts.shared
-    }
-
-    /// Tells the route of the next request, which need not be looked for then.
-    #[cfg(feature = "server")]
-    pub(crate) fn set_route(&mut self, found: FoundRoute) {
-        self.found = Some(found);
-    }
-
-    /// The route of the request that is called for, if it is known.
-    pub(crate) fn take_route(&mut self) -> Option<FoundRoute> {
-        self.found.take()
     }
 
     /// Its connections.

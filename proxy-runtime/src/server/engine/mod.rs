@@ -77,13 +77,13 @@ pub(crate) use self::current::Engine;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::forward as forward_stream;
 pub(crate) use self::run::forward;
+use crate::proxy::FoundRoute;
 
 /// What became of a request that the raw lane was offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Forwarded {
-    /// Not: nothing was read or written, and it is one for the typed lane. Its route, if it was looked for, is to
-    /// be asked for at once ([`Engine::take_route`]).
-    Typed,
+    /// Not: nothing was read or written, and it is one for the typed lane, with its route, if that was looked for and found.
+    Typed(Option<FoundRoute>),
     /// The whole response was written.
     Served {
         /// Whether the next request may follow: the connection was not announced to close, and the request's body was

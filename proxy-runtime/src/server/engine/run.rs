@@ -25,7 +25,7 @@ pub(crate) async fn forward<T: Transport>(
     let generation = engine.current();
     let run = match request::run(client, request, engine, &generation) {
         Ok(run) => run,
-        Err(index) => return engine.leave(index.map(|index| generation.found(index))),
+        Err(index) => return Forwarded::Typed(index.map(|index| generation.found(index))),
     };
     #[cfg(test)]
     super::tests::lane::is_raw();

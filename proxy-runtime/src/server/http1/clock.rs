@@ -24,7 +24,6 @@ pub(crate) struct Clock {
     alarm: Option<Pin<Box<Sleep>>>,
     /// When the connection has lived for long enough, until that has come.
     retires: Option<Instant>,
-    is_retired: bool,
     pace: DownloadPace,
     /// When the pace of the client is looked at next.
     check: Option<Instant>,
@@ -36,7 +35,6 @@ impl Clock {
         Self {
             alarm: None,
             retires: Some(after(state.accepted, spread(age))),
-            is_retired: false,
             pace: DownloadPace::default(),
             check: None,
         }
@@ -45,7 +43,7 @@ impl Clock {
     /// Whether the connection has lived for long enough. Known as soon as the timer goes off for it.
     #[inline]
     pub(crate) fn is_retired(&self) -> bool {
-        self.is_retired
+        self.retires.is_none()
     }
 
     /// Ready once `deadline` has come; else the task is woken by then.
@@ -64,9 +62,7 @@ impl Clock {
     fn poll_alarm(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         loop {
             let now = Instant::now();
-            if self.retires.take_if(|retires| now >= *retires).is_some() {
-                self.is_retired = true;
-            }
+            let _ = self.retires.take_if(|retires| now >= *retires);
             if now >= deadline {
                 return Poll::Ready(());
             }

@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use http_body::Body;
 use tokio::io::AsyncWriteExt;
 use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
-use tower_service::Service;
 
 use super::body_channel::BodySender;
 use super::client::{CLOSING, Client, Head};
@@ -21,18 +20,18 @@ use super::date::write_date;
 use super::dispatch::{Dispatch, Next};
 use super::fields::{Chosen, read_admitted, read_request};
 use super::response::Asker;
-use crate::BoxError;
 use crate::forward::RouteContext;
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
 use crate::observe::targets;
+use crate::proxy::FoundRoute;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
-    ConnectionState, RequestBody, RequestRecord, ResponseRules, Served, ServiceCall, Transport,
-    after,
+    ConnectionState, RequestBody, RequestRecord, ResponseRules, ServiceCall, Transport, after,
 };
 use crate::server::edge::{self, Admitted};
 use crate::server::engine::{self, Forwarded};
+use crate::server::handler::{Handler, Served};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::stream::write_all;
@@ -65,17 +64,10 @@ enum End {
     clippy::manual_async_fn,
     reason = "an async fn holds its arguments twice, and this is most of what an idle connection costs"
 )]
-pub(crate) fn serve<T, S, B>(
-    mut client: Client<T>,
-    service: Rc<Served<S>>,
-) -> impl Future<Output = ()>
+pub(crate) fn serve<T, H>(mut client: Client<T>, service: Rc<Served<H>>) -> impl Future<Output = ()>
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     async move {
         match serve_requests(&mut client, &service).await {
@@ -101,14 +93,10 @@ where
 }
 
 #[cfg(feature = "http2")]
-async fn serve_http2<T, S, B>(client: Client<T>, service: Rc<Served<S>>)
+async fn serve_http2<T, H>(client: Client<T>, service: Rc<Served<H>>)
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let (mut io, mut input, state) = client.into_parts();
     state.hold_nothing();
@@ -119,16 +107,12 @@ where
 }
 
 /// Serves one request after the other.
-async fn serve_requests<T, S, B>(client: &mut Client<T>, served: &Served<S>) -> End
+async fn serve_requests<T, H>(client: &mut Client<T>, served: &Served<H>) -> End
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    loop {
+    'requests: loop {
         if !client.input.is_empty() {
             // Requests that are there already and need nobody else's answer would be served without ever waiting.
             consume_budget().await;
@@ -151,23 +135,28 @@ where
         }
         edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
-        if let Some(engine) = &served.engine
-            && admit(client, &request) == Ok(Admitted::AsSent)
-        {
-            match engine::forward(client, &request, engine).await {
-                Forwarded::Typed => {}
-                Forwarded::Served { keep } => {
-                    client.record = None;
-                    if keep {
-                        continue;
-                    }
-                    return answered(&request);
-                }
-                Forwarded::Gone => return End::Drop,
-            }
-        }
         // Boxed, so that idle connections have no room for it.
-        match Box::pin(serve_typed(client, served, &request)).await {
+        let typed = 'offered: {
+            if let Some(engine) = served.handler.engine()
+                && admit(client, &request) == Ok(Admitted::AsSent)
+            {
+                match engine::forward(client, &request, engine).await {
+                    Forwarded::Typed(found) => {
+                        break 'offered Box::pin(serve_typed(client, served, &request, found));
+                    }
+                    Forwarded::Served { keep } => {
+                        client.record = None;
+                        if keep {
+                            continue 'requests;
+                        }
+                        return answered(&request);
+                    }
+                    Forwarded::Gone => return End::Drop,
+                }
+            }
+            Box::pin(serve_typed(client, served, &request, None))
+        };
+        match typed.await {
             (Next::Request, _) => {}
             (Next::Close, _) => return answered(&request),
             (Next::Drop, _) => return End::Drop,
@@ -214,21 +203,16 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
 }
 
 /// Serves a request on the typed lane.
-async fn serve_typed<T, S, B>(
+async fn serve_typed<T, H>(
     client: &mut Client<T>,
-    served: &Served<S>,
+    served: &Served<H>,
     request: &RawRequest,
+    found: Option<FoundRoute>,
 ) -> (Next, Option<Switch>)
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    // First of all, since what the raw lane has left behind is about this request.
-    let service = served.service_for_request();
     let Some(record) = client.record.take() else {
         return (Next::Drop, None);
     };
@@ -241,7 +225,7 @@ where
     let answered = {
         let call = pin!(ask(
             client,
-            service,
+            (&served.handler, found),
             request,
             record,
             &mut dispatch.sender,
@@ -264,14 +248,14 @@ where
 
 /// Makes an `http` request of a raw one. Beside the call there is what brings the rest of the body (`sender`), and what a
 /// `switch` of the protocol is done by, if there may be one.
-fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
+fn ask<T: Transport, H: Handler>(
     client: &mut Client<T>,
-    service: S,
+    (handler, found): (&H, Option<FoundRoute>),
     request: &RawRequest,
     record: RequestRecord,
     sender: &mut Option<BodySender>,
     switch: &mut Option<Switch>,
-) -> ServiceCall<S> {
+) -> ServiceCall<H> {
     let admitted = admit(client, request);
     let head = client.input.take_head(request.head_length());
     // It is filled where it is: to be moved is much of what it costs.
@@ -293,11 +277,11 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
         *switch = Some(offered);
     }
     *made.body_mut() = body;
-    if !Served::<S>::is_proxy() {
+    if handler.engine().is_none() {
         // What requests to a proxy have a place for is nothing to another service.
         made.extensions_mut().remove::<RouteContext>();
     }
-    ServiceCall::of(service, made, rules, record)
+    ServiceCall::of(handler, (made, found), rules, record)
 }
 
 /// The body of a request, and what brings it, if not all of it has come.

@@ -44,11 +44,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
-use tower_service::Service;
-
 pub(crate) use self::backlog::Backlog;
 use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
@@ -60,12 +55,10 @@ use self::streams::Ending;
 #[cfg(feature = "testing")]
 pub use self::trial::FrameTrial;
 use super::access_log::Draft;
-use super::connection::{
-    ConnectionIo, ConnectionState, RequestBody, RequestRecord, Served, Transport,
-};
+use super::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport};
 use super::edge;
+use super::handler::{Handler, Served};
 use super::http1::said_length;
-use crate::BoxError;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
 use crate::server::engine::forward_stream;
@@ -73,17 +66,13 @@ use crate::server::engine::forward_stream;
 /// Serves HTTP/2 until the connection ends.
 ///
 /// Cancel safe: dropped, it closes the connection.
-pub(crate) async fn serve<T, S, B>(
+pub(crate) async fn serve<T, H>(
     io: ConnectionIo<T>,
-    served: Rc<Served<S>>,
+    served: Rc<Served<H>>,
     state: Arc<ConnectionState>,
 ) where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     state.set_http2();
     let serve = {
@@ -97,17 +86,13 @@ pub(crate) async fn serve<T, S, B>(
 }
 
 /// Begins to serve a stream.
-fn begin<S, B>(
+fn begin<H>(
     accepted: Accepted,
     state: &Arc<ConnectionState>,
-    served: &Rc<Served<S>>,
-) -> impl Future<Output = Ending> + use<S, B>
+    served: &Rc<Served<H>>,
+) -> impl Future<Output = Ending> + use<H>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let limits = &state.worker.limits;
     if state.begin_request() >= limits.requests_per_connection {
@@ -139,7 +124,7 @@ where
     };
     let served = Rc::clone(served);
     async move {
-        if let (&Ok(classes), Some(engine)) = (&admission, &served.engine)
+        if let (&Ok(classes), Some(engine)) = (&admission, served.handler.engine())
             && forward_stream(&head, classes, &mut client, engine).await
         {
             // The next response is made of it.
@@ -159,7 +144,7 @@ where
             head,
             client,
             admission.map(drop),
-            served.service.clone(),
+            &served.handler,
         ))
         .await;
         drop(open);
