@@ -12,7 +12,6 @@ use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
-#[cfg(feature = "server")]
 use crate::transform::HeadPlan;
 use crate::transform::{LoopGuard, guards};
 
@@ -27,7 +26,6 @@ pub(crate) struct RouteState {
     #[cfg(feature = "server")]
     plan: Option<Arc<HeadPlan>>,
     /// The same, whether it has layers or not.
-    #[cfg(feature = "server")]
     inner_plan: Option<Arc<HeadPlan>>,
     extensions: Option<Box<RouteExtensions>>,
     /// How its requests are recognised that come back, unless the route is not guarded.
@@ -70,7 +68,6 @@ impl RouteState {
         let has_layers = extensions
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
-        #[cfg(feature = "server")]
         let plan = HeadPlan::of(route, loop_guard.as_deref());
         Self {
             #[cfg(feature = "server")]
@@ -79,7 +76,6 @@ impl RouteState {
             refusal: refusal(route),
             #[cfg(feature = "server")]
             plan: plan.clone().filter(|_| !has_layers),
-            #[cfg(feature = "server")]
             inner_plan: plan,
             extensions,
             loop_guard,
@@ -98,7 +94,6 @@ impl RouteState {
     }
 
     /// What it does to heads that went through its layers, if it has any, and that can be done in one pass.
-    #[cfg(feature = "server")]
     pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
         self.inner_plan.as_deref()
     }

@@ -1,43 +1,20 @@
 //! What the server adds to a response's fields, and takes away.
 
 use bytes::Bytes;
-use http::header::{
-    CONNECTION, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{DATE, HeaderMap, HeaderValue, TE};
 
-use crate::head::headers::take_apart_if_long;
+use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::server::http1::date::write_date;
 
 /// Makes the fields of a response fit for HTTP/2, which has none that concern a connection (RFC 9113 section 8.2.2), and
 /// dates it.
 pub(super) fn settle(headers: &mut HeaderMap) {
-    const OF_CONNECTION: [HeaderName; 6] = [
-        CONNECTION,
-        TRANSFER_ENCODING,
-        UPGRADE,
-        TE,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-    ];
-    for name in named(headers) {
-        headers.remove(name);
-    }
-    for name in &OF_CONNECTION {
-        headers.remove(name);
-    }
+    strip_for_http2(headers);
+    headers.remove(TE);
     if !headers.contains_key(DATE) {
         headers.insert(DATE, date());
     }
     take_apart_if_long(headers);
-}
-
-/// The fields that `Connection` says are about the connection as well (RFC 9110 section 7.6.1).
-fn named(headers: &HeaderMap) -> Vec<HeaderName> {
-    let values = headers.get_all(CONNECTION).iter();
-    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    names
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-        .collect()
 }
 
 /// The present date, as a field's value.
@@ -49,6 +26,8 @@ pub(crate) fn date() -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
+    use http::header::{CONNECTION, HeaderName};
+
     use super::*;
     use crate::head::headers::MOST_SHARED;
 

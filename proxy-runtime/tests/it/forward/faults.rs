@@ -193,6 +193,19 @@ async fn resets_are_translated() {
     }
 }
 
+/// As many as over HTTP/1.1.
+#[tokio::test]
+async fn interim_responses_over_http2_have_a_limit() {
+    for (count, status) in [(16, 200), (17, 502)] {
+        let origin = faults::h2::early_hints(count);
+        let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+        for mut client in clients(&front).await {
+            assert_eq!(client.get("/").await.unwrap().status, status, "{count}");
+        }
+        front.settled().await;
+    }
+}
+
 /// An answer that is complete, with the rest of the upload not wanted (RFC 9113 section 8.1).
 #[tokio::test]
 async fn a_reset_without_error_after_the_whole_answer_is_fine() {
