@@ -37,7 +37,8 @@ const ADDED: usize = 3;
 
 /// A response that is about to be the client's.
 struct Coming {
-    /// The head as the destination said it. None if it is in the client's response already, after all changes of the route.
+    /// The head as the destination said it. None if it is in the client's response already, with all changes of the
+    /// route.
     head: Option<Box<response::Parts>>,
     body: ComingBody,
 }

@@ -264,7 +264,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Everything that is needed to get a connection.
+    /// Returns all that is needed to get a connection.
     pub(super) fn place(&self) -> Place<'_> {
         Place {
             cluster: self.cluster,

@@ -1,4 +1,4 @@
-//! From addresses and limits to a server that is bound, and on to one that serves.
+//! The builder of a server, and the server before its start.
 
 use std::fmt;
 use std::io;
@@ -25,10 +25,10 @@ use super::sockets::ListeningSockets;
 use super::worker::{self, Command, Part, Socket, WorkerReport};
 use crate::observe::{WorkerPlace, targets};
 
-/// Makes what serves on a worker's thread, there.
+/// Makes the server of a worker, on its thread.
 type MakeWorker = Arc<dyn Fn() -> Box<dyn Worker> + Send + Sync>;
 
-/// What serves on a worker's thread.
+/// The server on a worker's thread.
 trait Worker {
     fn run(
         self: Box<Self>,
@@ -51,7 +51,7 @@ impl<H: Handler> Worker for H {
     }
 }
 
-/// Makes a [`Server`].
+/// Builds a [`Server`].
 #[derive(Clone)]
 #[must_use = "nothing is bound before `bind`"]
 pub struct ServerBuilder {
@@ -78,40 +78,40 @@ impl ServerBuilder {
         }
     }
 
-    /// Adds an address to listen on. At least one is needed.
+    /// Adds a listener. At least one is required.
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listeners.push(listener);
         self
     }
 
-    /// Sets the number of workers. By default there are as many as the machine runs threads at a time, within what the
-    /// system grants the process.
+    /// Sets the number of workers. Default: the available parallelism of the process.
     pub fn with_workers(mut self, workers: NonZeroUsize) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// Sets what clients are allowed.
+    /// Sets the limits for clients.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets what takes a record of each finished request. By default nothing does.
+    /// Sets the receiver of a record for each finished request. Default: none.
     pub fn with_access_log(mut self, sink: Arc<dyn AccessLogSink>) -> Self {
         self.access_log = Some(sink);
         self
     }
 
-    /// Sets how many connections of a socket the kernel may set up before they are accepted. 1024, and never more than
-    /// the system's own limit (`net.core.somaxconn`).
+    /// Sets the backlog: the number of connections per socket that the kernel completes before they
+    /// are accepted. The system limits it as well (`net.core.somaxconn`). Default: 1024.
     pub fn with_backlog(mut self, connections: u32) -> Self {
         self.backlog = connections;
         self
     }
 
-    /// Sets whether the ports may be shared with another process that shares them too, on Linux: for programs that
-    /// start their successor before they drain. By default a port that is taken is an error.
+    /// Sets whether another process may share the ports on Linux, for programs that start their
+    /// successor before they drain. Both processes must share. Default: false, so a port in use is
+    /// an error.
     pub fn with_shared_ports(mut self, share: bool) -> Self {
         self.share_ports = share;
         self
@@ -122,17 +122,18 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// There is no listener, or an address cannot be bound; none is bound then.
+    /// Fails if there is no listener, or if an address cannot be bound. No address is bound then.
     pub fn bind(self) -> Result<Server, BindError> {
         self.bind_with(&mut ListeningSockets::default())
     }
 
-    /// As [`bind`](Self::bind), but an address of which there are `inherited` sockets has those, which are taken out; what
-    /// is left in there belongs to nobody here. An address with port 0 always gets a new socket.
+    /// Like [`bind`](Self::bind), but takes the sockets of an address from `inherited` if it has
+    /// any. Sockets that are left there belong to no listener. An address with port 0 always gets a
+    /// new socket.
     ///
     /// # Errors
     ///
-    /// As for [`bind`](Self::bind).
+    /// Fails as [`bind`](Self::bind) does.
     pub fn bind_with(self, inherited: &mut ListeningSockets) -> Result<Server, BindError> {
         if self.listeners.is_empty() {
             return Err(BindError::NoAddress);
@@ -162,7 +163,8 @@ impl ServerBuilder {
     }
 }
 
-/// The sockets of each worker. There may be more of an address than workers.
+/// Distributes the sockets of all addresses over the workers. An address may have more sockets than
+/// workers.
 fn by_worker(bound: Vec<Bound>, listeners: &[Listener], workers: usize) -> Vec<Vec<Socket>> {
     let mut sockets: Vec<Vec<Socket>> = (0..workers).map(|_| Vec::new()).collect();
     for (bound, listener) in bound.into_iter().zip(listeners) {
@@ -183,7 +185,7 @@ impl fmt::Debug for ServerBuilder {
     }
 }
 
-/// A server that listens and does not serve yet.
+/// A server that listens but does not serve yet.
 #[must_use = "nothing is served before `start`"]
 pub struct Server {
     addresses: Vec<SocketAddr>,
@@ -201,17 +203,18 @@ impl Server {
         &self.addresses
     }
 
-    /// What the server will count.
+    /// The counters of the server.
     pub fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
     }
 
-    /// Its sockets once more, for a program that takes the place of this one. As long as these are there, the kernel queues
-    /// clients for them: drop them before the server is to stop without a successor.
+    /// Duplicates the sockets for a program that replaces this one (hot restart). While the
+    /// duplicates exist, the kernel queues clients for them: drop them before the server stops
+    /// without a successor.
     ///
     /// # Errors
     ///
-    /// There are no more file descriptors.
+    /// Fails if the process has no file descriptors left.
     pub fn listening_sockets(&self) -> io::Result<ListeningSockets> {
         let mut sockets = ListeningSockets::default();
         for socket in self.sockets.iter().flatten() {
@@ -220,11 +223,12 @@ impl Server {
         Ok(sockets)
     }
 
-    /// Starts the threads, and returns when all of them serve: after some milliseconds, for which it blocks.
+    /// Starts the threads. Blocks for some milliseconds until all of them serve.
     ///
     /// # Errors
     ///
-    /// The system has no thread or no runtime to give, or the factory panicked. Nothing serves then.
+    /// Fails if a thread or a runtime cannot be created, or if the factory panics. Nothing serves
+    /// then.
     pub fn start(self) -> io::Result<ServerHandle> {
         let connections = self
             .limits
@@ -307,12 +311,13 @@ fn start_worker(
             };
             let outcome = runtime.block_on(async move {
                 let worker = make();
-                // Nobody waits any more if another worker failed; the command to end is there then.
+                // The receiver is gone if another worker failed; the command to stop follows.
                 let _ = ready.send(Ok(()));
                 worker.run(sockets, shared, commands, part).await
             });
+            // Dropped before the report, so that all connections have ended when it arrives.
             drop(runtime);
-            // Nobody may want to know.
+            // The receiver may be gone.
             let _ = reporter.send(outcome);
         })?;
     match is_ready.recv() {

@@ -1,4 +1,4 @@
-//! Live state of one route.
+//! The live state of one route.
 
 use std::sync::Arc;
 
@@ -22,22 +22,23 @@ pub(crate) struct RouteState {
     id: RouteId,
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
-    /// What it does to heads, if that can be done on bytes and it has no layers, which want `http` types.
+    /// The compiled transforms, if they can work on bytes and the route has no layers, which need
+    /// `http` types.
     #[cfg(feature = "server")]
     plan: Option<Arc<HeadPlan>>,
-    /// The same, whether it has layers or not.
+    /// The compiled transforms, whether or not the route has layers.
     inner_plan: Option<Arc<HeadPlan>>,
     extensions: Option<Box<RouteExtensions>>,
-    /// How its requests are recognised that come back, unless the route is not guarded.
+    /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
-    /// For a weighted route, the sum of the weights up to and including each target.
+    /// The sums of the weights up to and including each target of a weighted route.
     cumulative: Box<[u64]>,
 }
 
-/// Why a route leads nowhere.
+/// The reason why a route has no cluster for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nowhere {
-    /// No cluster is named, or it does not exist.
+    /// The route names no cluster, or one that does not exist.
     NoCluster,
     /// The request belongs to none of the route's partitions.
     NoPartition(KeyRefusal),
@@ -88,36 +89,40 @@ impl RouteState {
         &self.id
     }
 
-    /// What is counted of it.
+    /// The metrics of the route.
     pub(crate) fn metrics(&self) -> &Arc<RouteMetrics> {
         &self.metrics
     }
 
-    /// What it does to heads that went through its layers, if it has any, and that can be done in one pass.
+    /// The compiled transforms for heads that have passed the layers of the route, if they can be
+    /// made in one pass.
     pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
         self.inner_plan.as_deref()
     }
 
-    /// What it does to heads, if that can be done on bytes.
+    /// The compiled transforms, if the route can be served on the byte path.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn plan(&self) -> Option<&HeadPlan> {
         self.plan.as_deref()
     }
 
-    /// Why its requests are refused, if they are: the route asks for a protection that is not there.
+    /// The reason why the route rejects all requests: it requires a protection that the proxy does
+    /// not support.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
 
-    /// How its requests are recognised that come back, if they are.
+    /// The detection of forwarding loops, if it is enabled.
     pub(crate) fn loop_guard(&self) -> Option<&LoopGuard> {
         self.loop_guard.as_deref()
     }
 
-    /// Whether the proxy has forwarded a request of the route before, of whose fields `classes` are there.
+    /// True if this proxy has forwarded the request before. `classes` are the known fields of the
+    /// head.
     #[inline]
     pub(crate) fn is_loop<H: RequestHead + ?Sized>(&self, head: &H, classes: ClassSet) -> bool {
+        // The check for the field class is cheap and excludes nearly all requests.
         classes.contains(FieldClass::CdnLoop)
             && self
                 .loop_guard
@@ -125,17 +130,17 @@ impl RouteState {
                 .is_some_and(|guard| guard.has_forwarded(head))
     }
 
-    /// Its filters and layers, if it has any.
+    /// The filters and layers of the route, if it has any.
     pub(crate) fn extensions(&self) -> Option<&RouteExtensions> {
         self.extensions.as_deref()
     }
 
-    /// The cluster for one request of `route`, which is the route that this state belongs to.
+    /// Chooses the cluster for a request. `route` must be the route of this state.
     ///
     /// # Errors
     ///
-    /// There is none. So it is for the share of a weighted target whose cluster does not exist: to give that share to the
-    /// others would hide the mistake.
+    /// Fails if there is none. A missing cluster of a weighted route keeps its share: giving that
+    /// share to the others would hide the mistake.
     pub(crate) fn choose<H: RequestHead + ?Sized>(
         &self,
         route: &Route,

@@ -1,4 +1,4 @@
-//! The loop of a connection: requests, one after the other, and its end.
+//! The loop of a connection over its requests, and the end of the connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -30,27 +30,27 @@ use crate::server::connection::{
     ConnectionState, RequestBody, RequestRecord, ResponseRules, ServiceCall, Transport, after,
 };
 use crate::server::edge::{self, Admitted};
-use crate::server::engine::{self, Forwarded};
+use crate::server::engine::{Forwarded, Http1Downstream};
 use crate::server::handler::{Handler, Served};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::stream::write_all;
 use crate::stream::{OnUpgrade, Switch};
 
-/// The answer to a head that took too long (RFC 9110 section 15.5.9).
+/// The response to a head that timed out (RFC 9110 section 15.5.9).
 const TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// How a connection ends.
+/// The end of a connection.
 enum End {
-    /// With what is in the output.
+    /// Write the output buffer and close.
     Close,
-    /// Behind a response.
+    /// Close after a response.
     Answered {
-        /// The client wanted no other one.
+        /// True if the client asked for the close.
         is_asked: bool,
     },
-    /// At once.
+    /// Drop the connection.
     Drop,
     Tunnel(Switch),
     #[cfg(feature = "http2")]
@@ -59,7 +59,7 @@ enum End {
 
 /// Serves a connection until it ends.
 ///
-/// Cancel safe: dropped, it closes the connection.
+/// Cancel safe: dropping the future closes the connection.
 #[expect(
     clippy::manual_async_fn,
     reason = "an async fn holds its arguments twice, and this is most of what an idle connection costs"
@@ -74,8 +74,9 @@ where
             End::Drop => {}
             End::Close => close(&mut client).await,
             End::Answered { is_asked } => {
-                // Who did not ask for the end may have sent another request. To close on that is to reset, and a reset takes the
-                // response with it (RFC 9112 section 9.6).
+                // A client that did not ask for the close may have sent another request. Closing
+                // with unread data resets the connection, and the reset discards the response (RFC
+                // 9112 section 9.6).
                 if !is_asked || poll_fn(|cx| Poll::Ready(client.has_unread(cx))).await {
                     client.state.unread.store(true, Relaxed);
                 }
@@ -106,7 +107,7 @@ where
     crate::server::http2::serve(io, service, state).await;
 }
 
-/// Serves one request after the other.
+/// Serves requests until the connection ends.
 async fn serve_requests<T, H>(client: &mut Client<T>, served: &Served<H>) -> End
 where
     T: Transport,
@@ -114,7 +115,8 @@ where
 {
     'requests: loop {
         if !client.input.is_empty() {
-            // Requests that are there already and need nobody else's answer would be served without ever waiting.
+            // Pipelined requests that need no other event would otherwise be served without ever
+            // yielding.
             consume_budget().await;
         }
         let mut request = RawRequest::unread();
@@ -135,12 +137,13 @@ where
         }
         edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
-        // Boxed, so that idle connections have no room for it.
+        // Boxed, so that idle connections have no memory for it.
         let typed = 'offered: {
             if let Some(engine) = served.handler.engine()
                 && admit(client, &request) == Ok(Admitted::AsSent)
+                && let Some(down) = Http1Downstream::new(client, &request)
             {
-                match engine::forward(client, &request, engine).await {
+                match down.forward(engine).await {
                     Forwarded::Typed(found) => {
                         break 'offered Box::pin(serve_typed(client, served, &request, found));
                     }
@@ -165,13 +168,13 @@ where
     }
 }
 
-/// The end behind the response to the last request.
+/// The end after the response to the last request.
 fn answered(request: &RawRequest) -> End {
     let is_asked = !request.is_persistent();
     End::Answered { is_asked }
 }
 
-/// What the edge says of a request.
+/// Validates a request.
 #[inline]
 fn admit<T: Transport>(
     client: &Client<T>,
@@ -182,7 +185,7 @@ fn admit<T: Transport>(
     edge::admit_http1(client.input.filled(), request, limits, rules)
 }
 
-/// Counts a request.
+/// Begins the record of a request.
 fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     let state = &client.state;
     if state.begin_request() >= state.worker.limits.requests_per_connection {
@@ -202,7 +205,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     client.record = Some(record);
 }
 
-/// Serves a request on the typed lane.
+/// Serves a request over `http` types.
 async fn serve_typed<T, H>(
     client: &mut Client<T>,
     served: &Served<H>,
@@ -246,8 +249,8 @@ where
     (dispatch.write(client, begun, body).await, switch)
 }
 
-/// Makes an `http` request of a raw one. Beside the call there is what brings the rest of the body (`sender`), and what a
-/// `switch` of the protocol is done by, if there may be one.
+/// Converts a request to `http` types and calls the service. Sets `sender` to the channel for the
+/// rest of the body, and `switch` if the protocol may be switched.
 fn ask<T: Transport, H: Handler>(
     client: &mut Client<T>,
     (handler, found): (&H, Option<FoundRoute>),
@@ -258,14 +261,14 @@ fn ask<T: Transport, H: Handler>(
 ) -> ServiceCall<H> {
     let admitted = admit(client, request);
     let head = client.input.take_head(request.head_length());
-    // It is filled where it is: to be moved is much of what it costs.
+    // Filled in place: moving a request is expensive.
     let mut made = Request::new(RequestBody::empty());
     let read = admitted
         .and_then(|admitted| read_admitted(&head, request, &client.table, admitted, &mut made));
     let (rest, body) = receive(client, request);
     *sender = rest;
     client.input.rest();
-    // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
+    // A body would precede the tunnel; such a request is served without the upgrade.
     let can_switch = request.upgrade().is_some() && request.framing().is_empty();
     let rules = ResponseRules::of_raw(request, can_switch);
     if let Err(refusal) = read {
@@ -278,13 +281,13 @@ fn ask<T: Transport, H: Handler>(
     }
     *made.body_mut() = body;
     if handler.engine().is_none() {
-        // What requests to a proxy have a place for is nothing to another service.
+        // Only a proxy reads the context; other services should not see it.
         made.extensions_mut().remove::<RouteContext>();
     }
     ServiceCall::of(handler, (made, found), rules, record)
 }
 
-/// The body of a request, and what brings it, if not all of it has come.
+/// The body of a request, and the channel for it unless all of it was received.
 fn receive<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
@@ -303,7 +306,7 @@ fn receive<T: Transport>(
     }
 }
 
-/// Writes the answer to what is no request of one meaning.
+/// Writes the response to an invalid request.
 fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     let state = &client.state;
     WorkerMetrics::add(&state.metrics().malformed);
@@ -335,7 +338,7 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     state.unread.store(true, Relaxed);
 }
 
-/// Writes the answer to a head that has taken too long since `since`.
+/// Writes the response to a head that began at `since` and timed out.
 fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     let state = &client.state;
     let why = (
@@ -347,7 +350,7 @@ fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     state.unread.store(true, Relaxed);
 }
 
-/// Logs what did not become a request. `sent`: bytes of the answer's body.
+/// Logs an invalid request. `sent`: length of the response body.
 fn log_refused_head(
     state: &ConnectionState,
     since: Instant,
@@ -360,7 +363,8 @@ fn log_refused_head(
     }
 }
 
-/// Writes what is left in the output, and ends the connection so that the client gets to read it.
+/// Writes the output buffer, and closes the connection so that the client can still read it
+/// (lingering close).
 async fn close<T: Transport>(client: &mut Client<T>) {
     if !client.input.is_empty() {
         client.state.unread.store(true, Relaxed);
@@ -380,7 +384,7 @@ async fn close<T: Transport>(client: &mut Client<T>) {
         Ok::<_, io::Error>(())
     };
     let mut closing = Box::pin(closing);
-    // An error means that nobody is there any more.
+    // An error means that the client has disconnected.
     poll_fn(|cx| match closing.as_mut().poll(cx) {
         Poll::Ready(_) => Poll::Ready(()),
         Poll::Pending => clock.poll_due(cx, deadline),

@@ -1,4 +1,4 @@
-//! A stream that has become a tunnel (RFC 8441).
+//! Tunnels over HTTP/2 streams (RFC 8441).
 
 use std::fmt;
 use std::io;
@@ -14,12 +14,12 @@ use crate::server::connection::{Held, OpenStream};
 use crate::server::memory::TUNNEL_BUFFERS;
 use crate::stream::Http2Ends;
 
-/// A stream that has become a tunnel. Dropped, it is reset unless both sides have ended it.
+/// A stream that became a tunnel. Dropping it resets the stream unless both sides have ended it.
 pub(super) struct Tunnel {
     ends: Http2Ends,
     /// What waits while the client does not read.
     held: Held,
-    /// The connection is not idle while it lives.
+    /// Keeps the connection from being idle.
     open: OpenStream,
 }
 
@@ -58,7 +58,7 @@ impl AsyncWrite for Tunnel {
         let Poll::Ready(room) =
             poll_room(&mut this.ends.send, bytes.len(), &connection.backlog, cx)
         else {
-            // With what the client has sent, `unread` among it.
+            // The memory includes received data, such as `unread`.
             let received = this.ends.receive.flow_control().used_capacity() as u64;
             this.held.set(TUNNEL_BUFFERS + received, connection);
             return Poll::Pending;
@@ -70,7 +70,7 @@ impl AsyncWrite for Tunnel {
         Poll::Ready(this.ends.send(bytes, room))
     }
 
-    /// What was written is the connection's to send.
+    /// Does nothing: the connection sends what was written.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

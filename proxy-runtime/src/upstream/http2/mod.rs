@@ -34,8 +34,8 @@ use super::io::UpstreamIo;
 pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
 /// The same for all streams of a connection together. It is given back only as clients take what came, so it has to be
 /// more than all streams can use up: else a few clients that take nothing would stop the responses to all the others.
-/// The streams' own windows bound the memory, and with them the number of requests. It is as in Go's transport, and room
-/// for 4,096 streams.
+/// The streams' own windows bound the memory, and with them the number of requests. It is as in Go's transport, and
+/// room for 4,096 streams.
 const CONNECTION_WINDOW: u32 = 1 << 30;
 /// Requests that share a connection if there may be others, whatever the destination allows: so all of them together
 /// wait for no more than 256 MiB.
@@ -142,8 +142,8 @@ impl Http2Connection {
         })
     }
 
-    /// Returns whether requests can be sent over it. The destination may have said goodbye and it is not known yet; a request
-    /// that comes too late is given back unsent.
+    /// Returns whether requests can be sent over it. The destination may have sent GOAWAY and it is not known yet; a
+    /// request that comes too late is given back unsent.
     ///
     /// A destination that allows no stream on it takes no request any more, as if it were closing it.
     pub(super) fn is_open(&self) -> bool {
@@ -216,7 +216,7 @@ impl Http2Connection {
         self.streams() >= max
     }
 
-    /// Returns whether WebSockets can be asked for (RFC 8441). Waits for the destination's settings, though not for long.
+    /// Returns whether WebSockets can be asked for (RFC 8441). Waits for the destination's settings for 5 s at most.
     pub(super) async fn allows_connect(&self) -> bool {
         let mut settings = self.settings.clone();
         let known = settings.wait_for(|settings| *settings != Settings::default());
