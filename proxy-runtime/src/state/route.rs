@@ -12,7 +12,6 @@ use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
-#[cfg(feature = "server")]
 use crate::transform::HeadPlan;
 use crate::transform::{LoopGuard, guards};
 
@@ -28,7 +27,6 @@ pub(crate) struct RouteState {
     #[cfg(feature = "server")]
     plan: Option<Arc<HeadPlan>>,
     /// The compiled transforms, whether or not the route has layers.
-    #[cfg(feature = "server")]
     inner_plan: Option<Arc<HeadPlan>>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
@@ -71,7 +69,6 @@ impl RouteState {
         let has_layers = extensions
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
-        #[cfg(feature = "server")]
         let plan = HeadPlan::of(route, loop_guard.as_deref());
         Self {
             #[cfg(feature = "server")]
@@ -81,7 +78,6 @@ impl RouteState {
             // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
             plan: plan.clone().filter(|_| !has_layers),
-            #[cfg(feature = "server")]
             inner_plan: plan,
             extensions,
             loop_guard,
@@ -101,7 +97,6 @@ impl RouteState {
 
     /// The compiled transforms for heads that have passed the layers of the route, if they can be
     /// made in one pass.
-    #[cfg(feature = "server")]
     pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
         self.inner_plan.as_deref()
     }
