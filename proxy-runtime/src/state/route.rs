@@ -78,6 +78,7 @@ impl RouteState {
             id: route.id().clone(),
             metrics,
             refusal: refusal(route),
+            // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
             plan: plan.clone().filter(|_| !has_layers),
             #[cfg(feature = "server")]
