@@ -25,8 +25,8 @@ const PREFIX_LENGTH: usize = 32;
 /// The suffix of the name of an internal load balancer.
 pub const INTERNAL_SUFFIX: &str = "-internal";
 
-/// The UID of a service that has none: the same for the same key in the same cluster, and in the form of a
-/// UUID.
+/// Returns the UID of a service without one: the same for the same key in the same cluster, and in the form
+/// of a UUID.
 pub fn uid_of(key: &ServiceKey, cluster: &str) -> String {
     // No cluster has a slash in its name, so no two pairs have the same text.
     let hash = hex(&Sha256::digest(format!("{cluster}/{key}").as_bytes()));
@@ -41,10 +41,10 @@ pub fn uid_of(key: &ServiceKey, cluster: &str) -> String {
     )
 }
 
-/// The prefix of all names of the service with this UID: `a` and the UID without hyphens, 32 characters at
-/// most.
+/// Returns the prefix of all names of the service with this UID: `a` and the UID without hyphens, at most 32
+/// characters.
 ///
-/// Characters that no resource may have in its name are left out.
+/// Characters that are invalid in resource names are omitted.
 pub fn prefix(uid: &str) -> String {
     let letters = uid.chars().filter(char::is_ascii_alphanumeric);
     std::iter::once('a')
@@ -88,8 +88,8 @@ pub fn is_internal(load_balancer: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(INTERNAL_SUFFIX))
 }
 
-/// The load balancer of a set of machines; that of the primary set, and every standard one, has the cluster's
-/// name.
+/// Returns the name of the load balancer of a set of machines. That of the primary set, and every standard
+/// one, has the cluster's name.
 pub fn load_balancer(cluster: &str, vm_set: Option<&str>, internal: bool) -> String {
     let base = shortened(
         vm_set.unwrap_or(cluster),
@@ -113,6 +113,7 @@ pub fn frontend(prefix: &str, subnet: Option<&str>) -> String {
 
 /// Returns the name of the rule, and of the probe, of a port.
 pub fn rule(prefix: &str, subnet: Option<&str>, protocol: &str, port: u16) -> String {
+    // The end is never cut, since it distinguishes the rules of a service.
     let end = format!("-{protocol}-{port}");
     match subnet {
         Some(subnet) => cut(format!("{prefix}-{subnet}"), LONGEST_CUT - end.len()) + &end,
@@ -141,6 +142,7 @@ pub fn backend_address(node: &str) -> String {
 /// Returns the name of the security rule of a port and a source. Shared rules have `shared` in place of the
 /// prefix.
 pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> String {
+    // The names of resources have neither slashes nor colons.
     let source = source.replace('/', "_").replace(':', ".");
     shortened(
         &format!("{prefix}-{protocol}-{port}-{source}"),
@@ -248,8 +250,8 @@ pub(crate) fn check_resource_group(name: &str) -> Result<(), String> {
     })
 }
 
-/// Cuts to `longest` characters; a cut that ends in neither letter nor `_` gets `_`, since a name may not end
-/// in a hyphen.
+/// Cuts a name to `longest` characters. If it then ends in neither a letter nor `_`, the end becomes `_`,
+/// since a name may not end in a hyphen.
 fn cut(name: String, longest: usize) -> String {
     if name.chars().count() <= longest {
         return name;

@@ -83,7 +83,7 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Steps given these services, nodes and resources. The service that a step is about must be among the
+    /// Creates the steps for these services, nodes and resources. The service of a step must be among the
     /// services.
     pub fn new(
         config: &'a Config,

@@ -5,8 +5,8 @@ use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, and SIGTERM where there is one. One value lives as long as the program: signals between two calls
-/// are kept.
+/// Ctrl-C, and SIGTERM where there is one. The value lives as long as the program, so that signals between
+/// two calls are kept.
 pub(crate) struct Signals {
     #[cfg(unix)]
     terminate: Signal,

@@ -49,7 +49,7 @@ impl Blocking {
         self.stuck = None;
         let (sender, receiver) = oneshot::channel();
         let task = tokio::task::spawn_blocking(move || {
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             let _ = sender.send(contained_call(work));
         });
         match tokio::time::timeout(limit, receiver).await {
@@ -66,7 +66,7 @@ impl Blocking {
 pub(crate) async fn contained<F: Future>(future: F) -> Result<F::Output, Broken> {
     let mut future = pin!(future);
     poll_fn(|context| {
-        // What the future left half-done is dropped with it, and nobody sees it again.
+        // State that the future left half-done is dropped with it, and never seen again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(panic) => std::task::Poll::Ready(Err(Broken::Panicked(message_of(&*panic)))),
@@ -90,7 +90,8 @@ pub(crate) async fn contained_for<F: Future>(
 ///
 /// # Errors
 ///
-/// Nothing exists at `path`, or something else, or its kind cannot be determined. Blocks.
+/// Returns an error if nothing exists at `path`, if it is something else, or if its kind cannot be
+/// determined. Blocks.
 pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_file() {
         return Ok(());
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(blocking.run(guard, || 2).await, Some(Err(Broken::Stuck)));
         drop(release);
         wait.await.unwrap();
-        // The thread has said that it ends, and ends at any moment.
+        // The thread is about to end.
         let after = async {
             loop {
                 match blocking.run(guard, || 3).await {

@@ -50,8 +50,8 @@ pub trait ConfigFilter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The problem rejects the cluster; its pointer begins at the cluster (`/Destinations/d1`) and may be
-    /// empty.
+    /// Returns a problem to reject the cluster. Its pointer begins at the cluster (`/Destinations/d1`) and
+    /// may be empty.
     fn cluster(
         &self,
         context: &FilterContext<'_>,
@@ -66,7 +66,8 @@ pub trait ConfigFilter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The problem rejects the route; its pointer begins at the route (`/Match/Path`) and may be empty.
+    /// Returns a problem to reject the route. Its pointer begins at the route (`/Match/Path`) and may be
+    /// empty.
     fn route(
         &self,
         context: &FilterContext<'_>,
@@ -146,7 +147,7 @@ fn kept(
         Ok(Err(problem)) => problem,
         Err(broken) => Problem::error("", "filter_failed", format!("a filter {broken}")),
     };
-    // A refusal is an error, whatever the filter calls it.
+    // A rejection is an error, even if the filter uses another severity.
     problem.severity = Severity::Error;
     problem.pointer.insert_str(0, pointer);
     problems.push(problem);

@@ -133,8 +133,9 @@ pub struct ProviderState {
     pub revision: Option<Revision>,
     /// Problems that the provider reports.
     pub problems: Problems,
-    /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them: `/ReverseProxy`. Problems that are
-    /// found elsewhere in the configuration are placed below it. Default: empty.
+    /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them:
+    /// `/ReverseProxy`. Problems that are found elsewhere in the configuration are placed below it.
+    /// Default: empty.
     pub section: Arc<str>,
     /// The status of the provider.
     pub status: ProviderStatus,
@@ -198,7 +199,7 @@ impl ProviderState {
         self.replace(config, revision)
     }
 
-    /// Returns whether it is another configuration than before.
+    /// Returns true if the configuration differs from the one before.
     fn replace(&mut self, config: Arc<ProxyConfig>, revision: Revision) -> bool {
         if self.revision.as_ref() == Some(&revision) {
             return false;

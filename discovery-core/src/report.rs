@@ -47,9 +47,9 @@ pub struct ServiceReport {
 pub enum ServiceOutcome {
     /// An accepted service, which is part of the configuration as the source describes it now.
     Accepted {
-        /// Its clusters.
+        /// The service's clusters.
         clusters: Vec<ClusterId>,
-        /// Its routes.
+        /// The service's routes.
         routes: Vec<RouteId>,
     },
     /// A service that did not opt in to be served.

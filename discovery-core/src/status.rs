@@ -17,7 +17,7 @@ use crate::moment::Moment;
 pub struct ProviderStatus {
     /// The state, in one word.
     pub state: SourceState,
-    /// Since when it is in that state.
+    /// The time since which the provider is in that state.
     pub since: Moment,
     /// The time of the last successful poll. In the state [`Partial`](SourceState::Partial) it is the time
     /// of the oldest data that serves. Its age is the age of the configuration that serves.
@@ -40,7 +40,7 @@ pub struct ProviderStatus {
 }
 
 impl ProviderStatus {
-    /// A provider in this state since now.
+    /// Creates the status of a provider that is in this state since now.
     pub fn new(state: SourceState) -> Self {
         Self {
             state,
@@ -56,7 +56,7 @@ impl ProviderStatus {
         }
     }
 
-    /// Enters a state. Returns whether it is another one than before.
+    /// Enters a state. Returns true if it differs from the one before.
     pub fn enter(&mut self, state: SourceState) -> bool {
         let changed = self.state != state;
         if changed {
@@ -119,7 +119,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that happened now.
+    /// Creates a failure that happened now.
     pub fn now(error: &DiscoverError) -> Self {
         Self {
             at: Moment::now(),
@@ -136,7 +136,7 @@ impl Failure {
 pub struct QuarantinedService {
     /// The service.
     pub service: Arc<str>,
-    /// Since when.
+    /// The time since which the service is quarantined.
     pub since: Moment,
     /// The time at which the rules that serve instead, routes and cluster settings, were last confirmed.
     /// `None` if nothing serves.

@@ -31,14 +31,14 @@ pub enum Unreachable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreachableService {
-    /// Its name in the source's last result.
+    /// The service's name in the source's last result.
     pub name: Arc<str>,
     /// The kind of failure.
     pub seen: Unreachable,
 }
 
 impl UnreachableService {
-    /// A service of which this was seen.
+    /// Creates the report of a service, with the kind of failure.
     pub fn new(name: impl Into<Arc<str>>, seen: Unreachable) -> Self {
         Self {
             name: name.into(),
@@ -67,8 +67,8 @@ impl UnreachableClusters {
         Self::default()
     }
 
-    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next failure repeats
-    /// it.
+    /// Reports a cluster. It never waits: while another thread reports, this report is dropped, and the
+    /// next failure repeats it.
     pub fn report(&self, cluster: &ClusterId, seen: Unreachable) {
         let Some(mut waiting) = self.waiting.try_lock() else {
             return;
@@ -84,14 +84,14 @@ impl UnreachableClusters {
         }
     }
 
-    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100 ms have passed
-    /// since they were last taken.
+    /// Returns the clusters that were reported since the last call. Waits until there is one, and until 100
+    /// ms have passed since the last call.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time; nothing is lost.
     pub async fn next(&self) -> Vec<(ClusterId, Unreachable)> {
-        // Nobody listens meanwhile, so that reports wake nobody.
+        // No listener meanwhile, so that reports cause no wake-ups.
         let take_from = *self.take_from.lock();
         if let Some(take_from) = take_from {
             sleep_until(take_from).await;

@@ -152,12 +152,12 @@ impl<C: ClusterCalls + ?Sized> ClusterCalls for Arc<C> {
 pub struct ServiceReplicas {
     /// Name of the service.
     pub service: String,
-    /// Its partitions by id, with the ids of their replicas; both sorted.
+    /// The service's partitions by id, with the ids of their replicas; both sorted.
     pub partitions: Vec<(String, Vec<i64>)>,
 }
 
 impl ServiceReplicas {
-    /// The replicas of a service. They need not be sorted.
+    /// Creates the replicas of a service. They need not be sorted.
     pub fn new(service: impl Into<String>, mut partitions: Vec<(String, Vec<i64>)>) -> Self {
         for (_, replicas) in &mut partitions {
             replicas.sort_unstable();
@@ -178,12 +178,12 @@ pub enum HealthEntity {
     Cluster,
     /// A node.
     Node {
-        /// Its name.
+        /// The node's name.
         node: String,
     },
     /// An application.
     Application {
-        /// Its id in paths.
+        /// The application's id in paths.
         application_id: String,
     },
     /// An application on a node.
@@ -204,19 +204,19 @@ pub enum HealthEntity {
     },
     /// A service.
     Service {
-        /// Its id in paths.
+        /// The service's id in paths.
         service_id: String,
     },
     /// A partition of a service.
     Partition {
-        /// Its id.
+        /// The partition's id.
         partition_id: String,
     },
     /// A replica of a stateful service or an instance of a stateless one.
     Replica {
         /// The partition that it belongs to.
         partition_id: String,
-        /// Its id.
+        /// The replica's id.
         replica_id: i64,
         /// The kind of the service, stateless or stateful, which the gateway requires.
         kind: ServiceKind,
@@ -261,7 +261,7 @@ pub enum CallErrorKind {
 }
 
 impl CallError {
-    /// An error of a call such as `GET /Applications`.
+    /// Creates an error of a call such as `GET /Applications`.
     pub fn new(kind: CallErrorKind, call: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind,

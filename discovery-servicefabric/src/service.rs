@@ -10,19 +10,19 @@ use crate::model::{PartitionInformation, Replica, ServiceKind};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServiceDescription {
-    /// Its name: `fabric:/Shop/Web`.
+    /// The service's name: `fabric:/Shop/Web`.
     pub name: Arc<str>,
     /// Name of its application: `fabric:/Shop`.
     pub application: Arc<str>,
     /// Type of its application.
     pub application_type: Arc<str>,
-    /// Its type.
+    /// The service's type.
     pub service_type: Arc<str>,
     /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
-    /// Its labels, with parameters replaced and overrides applied.
+    /// The service's labels, with parameters replaced and overrides applied.
     pub labels: Arc<Labels>,
-    /// Its partitions, sorted: ranges by their lowest key, named ones by name.
+    /// The service's partitions, sorted: ranges by their lowest key, named ones by name.
     pub partitions: Vec<PartitionDescription>,
 }
 
@@ -32,12 +32,12 @@ pub struct ServiceDescription {
 pub struct PartitionDescription {
     /// The identity of the partition.
     pub information: PartitionInformation,
-    /// Its replicas in every status, sorted by id.
+    /// The partition's replicas in every status, sorted by id.
     pub replicas: Vec<Replica>,
 }
 
 impl ServiceDescription {
-    /// A service of this name with these labels and partitions, of which nothing else is known.
+    /// Creates a service of this name with these labels and partitions, without further data.
     pub fn new(
         name: impl Into<Arc<str>>,
         kind: ServiceKind,
@@ -55,7 +55,7 @@ impl ServiceDescription {
 }
 
 impl PartitionDescription {
-    /// A partition with these replicas.
+    /// Creates a partition with these replicas.
     pub fn new(information: PartitionInformation, replicas: Vec<Replica>) -> Self {
         Self {
             information,

@@ -187,7 +187,8 @@ impl Dial {
     /// Connects to one of the servers, in turn.
     ///
     /// # Errors
-    /// It is not there, or is not trusted.
+    ///
+    /// Returns an error if the server is unreachable or not trusted.
     pub(super) async fn connect(
         &self,
         attempt: usize,
@@ -272,7 +273,7 @@ impl Certificates {
 
     async fn connector(self: Arc<Self>) -> TlsConnector {
         let looking = Arc::clone(&self);
-        // A slow disk keeps nobody else waiting.
+        // A slow disk delays no one else.
         let _ = tokio::task::spawn_blocking(move || looking.look()).await;
         let newest = self.newest.lock();
         newest.connector.clone()

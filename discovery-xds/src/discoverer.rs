@@ -71,7 +71,8 @@ impl XdsDiscoverer {
     /// Creates a discoverer for the control planes of `options`. No connection is made yet.
     ///
     /// # Errors
-    /// An address or a certificate cannot be used.
+    ///
+    /// Returns an error if an address or a certificate cannot be used.
     pub fn new(options: XdsOptions) -> Result<Self, ClientError> {
         Ok(Self {
             dial: Dial::new(&options)?,
@@ -163,14 +164,14 @@ impl Discoverer for XdsDiscoverer {
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         if seen.is_none() {
-            // Of a session that has not begun everything is news.
+            // For a session that has not begun, everything counts as a change.
             *seen = Some(self.views());
             return;
         }
         if let Some(views) = seen.as_mut()
             && views.changed().await.is_err()
         {
-            // The session is gone; the interval remains.
+            // The session has ended; the interval remains.
             std::future::pending::<()>().await;
         }
     }

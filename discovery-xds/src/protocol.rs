@@ -56,7 +56,7 @@ impl From<DeltaDiscoveryResponse> for Answer {
         let resources = response.resources.into_iter();
         Self {
             update: Update {
-                // One without content says that it has not changed.
+                // A resource without content has not changed.
                 resources: resources
                     .filter_map(|resource| Some((resource.version, resource.resource?)))
                     .collect(),
@@ -98,7 +98,7 @@ impl Stream {
         }
     }
 
-    /// The requests with which it begins.
+    /// Returns the requests with which the protocol begins.
     pub(super) fn begin(&mut self, store: &Store) -> Vec<Request> {
         store
             .types()

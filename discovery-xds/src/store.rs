@@ -128,7 +128,7 @@ impl Store {
             .keep(&self.wanted(ResourceType::Route).unwrap_or_default());
         self.endpoints
             .keep(&self.wanted(ResourceType::Endpoint).unwrap_or_default());
-        // Of what is asked for without names there is nothing to be missed.
+        // For a request without names, nothing can be missing.
         self.listeners.absent.clear();
         self.clusters.absent.clear();
         self.note_missing(now);
@@ -213,7 +213,7 @@ impl Store {
         let are_led = !named.is_empty()
             || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
         let missing = self.missing.iter().map(|((kind, name), since)| {
-            // Where listeners lead elsewhere nobody need have what the options name.
+            // If listeners lead elsewhere, the route configurations of the options may not exist.
             let is_extra = *kind == ResourceType::Route && are_led && !named.contains(name);
             *since
                 + if is_extra {
@@ -287,6 +287,7 @@ impl Store {
         for (name, held) in &self.routes.held {
             let composed = match closed.get(name) {
                 None => compose([&held.value], &nothing, &BTreeMap::new()),
+                // A listener with unsupported restrictions closes its routes, so that no request gets around them.
                 Some(listener) => {
                     closings.push(closing(name, listener));
                     compose([&held.value.closed()], &nothing, &BTreeMap::new())
@@ -352,7 +353,7 @@ fn leads(listener: &Listener, before: Option<&Leads>) -> Result<(Leads, Problems
                         problems.append(more);
                         routes
                     }
-                    // That part of it is closed has to be so whatever else is wrong.
+                    // A closed part stays closed, independent of other problems.
                     Err(more) if is_any_closed => {
                         problems.append(more);
                         known.cloned().unwrap_or_default()

@@ -20,7 +20,7 @@ use examples::{Failure, Followed, once, start_service_on, wait_unless_once};
 use proxy_model::{ClusterId, Snapshot};
 use testkit::consul::{Consul, ConsulAgent};
 
-/// Everything takes a second or two, except for the recovery after an agent's restart.
+/// Limit of each step. Steps take 1 or 2 s, except for the recovery after an agent's restart.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::main]

@@ -17,11 +17,11 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Starts a thread of this name that writes to `output`. `on_event` is called on that thread. It may
-    /// write to this log, and must not flush it.
+    /// write to this log, but must not flush it.
     ///
     /// # Errors
     ///
-    /// The system's error if there is no thread.
+    /// The system's error if the thread cannot be started.
     pub fn start(
         name: &str,
         output: Output,
@@ -36,8 +36,8 @@ impl LogWriter {
         Ok(Self { queue })
     }
 
-    /// Hands a line, with its line end, to the thread. Returns false if the line was dropped, since too many
-    /// wait. It never blocks for longer than a copy of a pointer takes.
+    /// Passes a line, with its line end, to the thread. Returns false if the line was dropped, because too
+    /// many are pending. Never blocks for longer than a pointer takes to copy.
     pub fn write(&self, line: impl Into<Box<[u8]>>) -> bool {
         self.queue.push(line.into())
     }
@@ -53,8 +53,8 @@ impl LogWriter {
         self.queue.reopen();
     }
 
-    /// Waits until the lines that were written before are where they belong, at most for `within`. Returns
-    /// false if they are not. Blocks the thread.
+    /// Waits until all earlier lines are written, at most for `within`. Returns false on timeout. Blocks the
+    /// thread.
     pub fn flush(&self, within: Duration) -> bool {
         self.queue.flush(within)
     }

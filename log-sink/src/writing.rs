@@ -166,8 +166,8 @@ impl<F: FnMut(Event<'_>)> Writing<F> {
         self.output.flush().map_err(|error| (error, written))
     }
 
-    /// Keeps the rest of the line that was torn after `written` bytes of the chunk. Returns the lines behind
-    /// it, which are lost.
+    /// Keeps the rest of the line that was torn after `written` bytes of the chunk. Returns the number of
+    /// lines after it, which are lost.
     fn keep_torn(&mut self, written: usize) -> u64 {
         let begins_line = written == self.rest || self.chunk[..written].last() == Some(&b'\n');
         let end = if written < self.rest {

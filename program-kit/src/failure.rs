@@ -65,8 +65,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Ends a program: reports why it failed, if it did, and returns the exit code. Waits at most 3 s for the log
-/// to be written.
+/// Ends a program: reports its failure, if any, and returns the exit code. Waits at most 3 s for the log to
+/// be written.
 pub fn end(program: &str, result: Result<ExitCode, Failure>) -> ExitCode {
     let code = result.unwrap_or_else(|failure| failure.report(program));
     sink::flush(sink::LAST_FLUSH);

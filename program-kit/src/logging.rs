@@ -35,8 +35,8 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Creates logging as text. `unset` is the filter when neither [`with_filter`](Self::with_filter) nor
-    /// `RUST_LOG` gives one; `example` is the filter that the message about a wrong one suggests.
+    /// Creates logging as text. `unset` is the filter if neither [`with_filter`](Self::with_filter) nor
+    /// `RUST_LOG` sets one; `example` is the filter that the message about an invalid one suggests.
     pub fn new(unset: &'static str, example: &'static str) -> Self {
         Self {
             unset,

@@ -69,7 +69,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen, within a tokio runtime. From here on these signals do not end the process by
+    /// Begins to receive signals, within a tokio runtime. From here on they do not end the process by
     /// themselves.
     ///
     /// # Errors
@@ -89,8 +89,8 @@ impl Signals {
         })
     }
 
-    /// Listens to SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM as well, where they exist: they are logged instead of
-    /// ending the process. SIGUSR1 wakes [`reopen`](Self::reopen).
+    /// Receives SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM as well, where they exist: they are logged instead of
+    /// ending the process. SIGUSR1 notifies [`reopen`](Self::reopen).
     ///
     /// # Errors
     ///

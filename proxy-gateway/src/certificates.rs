@@ -35,6 +35,7 @@ pub(crate) fn load(
             with_causes(error)
         ))
     };
+    // The contents are noted before they are used, so that a change in between is found at the next look.
     let seen = contents(tls);
     let certificates = read(tls, provider).map_err(|error| failed(&error))?;
     let store = CertificateStore::new(certificates).map_err(|error| failed(&error))?;
@@ -50,8 +51,8 @@ pub(crate) fn load(
     Ok((config, followed))
 }
 
-/// Certificates that could not be used if the program ran here and now. They are warnings, since a
-/// configuration is often checked elsewhere than where it runs.
+/// Returns problems of certificates that could not be used on this machine now. They are warnings, since a
+/// configuration is often checked on another machine.
 pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let with_tls = listeners
@@ -117,6 +118,7 @@ impl Followed {
                 "the new certificates cannot be used, the old ones stay"
             ),
         }
+        // Files that cannot be used are reported once and not at every look.
         self.seen = now;
     }
 }

@@ -1,8 +1,8 @@
 //! The service manager that starts the program, such as systemd: listening sockets that it passes, and
 //! messages to it.
 //!
-//! Sockets come by the protocol of `sd_listen_fds(3)`, messages go by that of `sd_notify(3)`. Without a
-//! service manager there are no sockets, and messages go nowhere.
+//! Sockets use the protocol of `sd_listen_fds(3)`, messages that of `sd_notify(3)`. Without a service manager
+//! there are no sockets, and messages are dropped.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ pub(crate) enum Message {
     Stopping,
 }
 
-/// Adds the sockets that the service manager passes. An address that has sockets already keeps those.
+/// Adds the sockets that the service manager passes. An address that already has sockets keeps those.
 ///
 /// # Errors
 ///

@@ -68,7 +68,8 @@ pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Resu
 /// each has large dependencies, which fifteen pairs would check many times.
 const ONE_BY_ONE: [&str; 2] = ["azure-loadbalancer", "xds-control-plane"];
 
-/// The feature that adds stand-ins for tests. It opens modules that no other feature has a part in, so it is tried alone.
+/// The feature with the test doubles. Its modules depend on no other feature, so it is checked
+/// alone.
 const STAND_INS: &str = "testing";
 
 /// A run of cargo-hack: the libraries, and how their features are combined.
@@ -79,8 +80,9 @@ struct FeatureSets<'a> {
 }
 
 impl<'a> FeatureSets<'a> {
-    /// Each library alone, with no features, with each one and, except for [`ONE_BY_ONE`] and [`STAND_INS`], with each two.
-    /// The feature `default` is another name for one of them everywhere.
+    /// Each library alone: without features, with each feature, and (except for [`ONE_BY_ONE`] and
+    /// [`STAND_INS`]) with each pair. The feature `default` is excluded, since it equals another
+    /// one everywhere.
     fn of(libraries: &[&'a str], has_stand_ins: impl Fn(&str) -> bool) -> Vec<Self> {
         let (one_by_one, paired): (Vec<_>, Vec<_>) = libraries
             .iter()
@@ -126,8 +128,8 @@ impl<'a> FeatureSets<'a> {
     }
 }
 
-/// Checks each library alone in its [`FeatureSets`]. In the workspace's own build, features that another member asks for would
-/// hide that one is missing.
+/// Checks each library alone with its [`FeatureSets`]. In the build of the whole workspace,
+/// features that other members enable could hide a missing one.
 pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let Some(hack) = peers::find(workspace, "cargo-hack") else {
         return Ok(without_tool("cargo-hack", required));
@@ -159,12 +161,12 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
     })
 }
 
-/// True for the line that cargo writes after the warnings of a build.
+/// Returns true for the line that cargo prints after the warnings of a build.
 fn is_count_of_warnings(line: &str) -> bool {
     line.contains("warning") && line.contains("generated") && line.contains('`')
 }
 
-/// Runs commands of a tool. Without it they are skipped, or fail if it is required.
+/// Runs commands of a tool. If it is missing they are skipped, or fail if it is required.
 pub(crate) fn with_tool(
     workspace: &Workspace,
     name: &str,

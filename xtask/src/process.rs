@@ -106,10 +106,11 @@ impl Invocation {
         self
     }
 
-    /// The same at the lowest priority, for a step that runs beside others and must not slow them.
+    /// Lowers the priority to the minimum, for a step that runs beside others and must not slow
+    /// them.
     #[must_use]
     pub(crate) fn in_background(self) -> Self {
-        // Every POSIX system has `nice`; elsewhere the step competes.
+        // Every POSIX system has `nice`. Elsewhere the step keeps its priority.
         if cfg!(not(unix)) {
             return self;
         }
@@ -123,7 +124,7 @@ impl Invocation {
         }
     }
 
-    /// Runs it with nothing on stdin, and passes on each line of its output, of both streams, as it comes.
+    /// Runs it with an empty stdin, and passes on each line of its output, of both streams.
     pub(crate) fn follow(&self, limit: Duration, line: impl FnMut(&str)) -> io::Result<Ended> {
         let (reader, writer) = io::pipe()?;
         let mut command = self.command();

@@ -29,8 +29,8 @@ pub(crate) fn run() -> crate::Result<ExitCode> {
     })
 }
 
-/// Builds the site, as a step of `cargo xtask ci`. A link or an anchor that leads nowhere, and a page that is not in the
-/// navigation, fail it.
+/// Builds the site, as a step of `cargo xtask ci`. It fails for a link or anchor without a target,
+/// and for a page that is not in the navigation.
 pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     with_tool(workspace, TOOL, required, |mkdocs| {
         let place = workspace.target_directory().join("site");

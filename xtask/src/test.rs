@@ -38,7 +38,7 @@ const TOOLS: [&str; 5] = [
 /// Number of concurrent tests per processor: most of them wait for the network or a timer.
 const TESTS_PER_PROCESSOR: usize = 2;
 
-/// What the target directory grows to, peers included, and a little more.
+/// Upper limit of the target directory with peers.
 const MOST: Bytes = Bytes::megabytes(4_200);
 
 /// The tests that a command runs.
@@ -121,7 +121,7 @@ pub(crate) fn run_tests(
     })
 }
 
-/// True for a line that both runners write when they have compiled the tests and begin to run them.
+/// Returns true for a line that both runners print after compiling the tests, before running them.
 fn runs_tests(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("Starting ") || line.starts_with("Running ")
@@ -137,8 +137,8 @@ pub(crate) fn run_doc_tests(
     counting_skips(command, workspace, require_peers, |_| {})
 }
 
-/// Compiles what the steps `benchmarks` and `lean server` run, at the lowest priority: most tests, beside which this is done,
-/// wait for the network or a timer most of the time.
+/// Compiles the programs of the steps `benchmarks` and `lean server` at the lowest priority, while
+/// the tests run: most of those wait for the network or a timer.
 pub(crate) fn build_small_programs() -> crate::Result<Outcome> {
     let compile = |command: Invocation| command.arg("--no-run").in_background();
     show(&[compile(benchmarks()), compile(lean_server())])
@@ -153,8 +153,7 @@ fn benchmarks() -> Invocation {
     Invocation::cargo("test --no-fail-fast --bench * --all-features")
 }
 
-/// Runs the tests of the server without HTTP/2 and TLS. In the workspace's own build they would pass for what it can do with
-/// them.
+/// Tests the server without HTTP/2 and TLS, since the workspace's own build always has them.
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
     show(&[lean_server().arg("server::")])
 }
@@ -206,7 +205,8 @@ impl Tests {
     }
 }
 
-/// Runs tests, and counts those that were left out for want of a peer. Shows each line that they write, and passes it on.
+/// Runs tests, and counts those that were skipped because of a missing peer. Shows each line of
+/// their output, and passes it on.
 fn counting_skips(
     command: Invocation,
     workspace: &Workspace,

@@ -6,7 +6,7 @@ use cargo_metadata::{Metadata, MetadataCommand, Package, TargetKind};
 
 use crate::process::Invocation;
 
-/// Variables for [`Workspace::compiled_once`].
+/// Environment variables of [`Workspace::compiled_once`].
 const ONCE: [(&str, &str); 3] = [
     ("CARGO_INCREMENTAL", "0"),
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
@@ -17,7 +17,7 @@ const ONCE: [(&str, &str); 3] = [
 #[derive(Debug)]
 pub(crate) struct Workspace {
     metadata: Metadata,
-    /// Variables for each command that compiles.
+    /// Environment variables of each compiling command.
     settings: Vec<(&'static str, &'static str)>,
 }
 
@@ -34,8 +34,9 @@ impl Workspace {
         })
     }
 
-    /// Disables incremental state and debug information for a run that compiles everything once: they take half of the disk and a
-    /// tenth of the time. Panics name their line all the same. Cargo's own variables take precedence.
+    /// Disables incremental state and debug information for a run that compiles everything once and
+    /// is not debugged: they take half of the disk and a tenth of the time. Panics report their line
+    /// all the same. Cargo's own variables take precedence.
     #[must_use]
     pub(crate) fn compiled_once(self) -> Self {
         let is_unset = |(name, _): &(&'static str, _)| std::env::var_os(name).is_none();

@@ -21,7 +21,7 @@ keys! {
     /// The DNS label of the public address.
     DNS_LABEL = "azure-dns-label-name";
     /// `true`: security rules are shared with other services ([`Edition::Note`](crate::config::Edition::Note)
-    /// only; today all are).
+    /// only; in the current edition all are).
     SHARED_RULE = "azure-shared-securityrule";
     /// The resource group of the public address.
     RESOURCE_GROUP = "azure-load-balancer-resource-group";

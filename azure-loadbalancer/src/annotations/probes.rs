@@ -95,8 +95,8 @@ fn local(
     })
 }
 
-/// The port that an annotation names: a number, of which one of the service's ports means its node port, or a
-/// port's name.
+/// Returns the port that an annotation names: a number, where a port of the service stands for its node port,
+/// or a port's name.
 fn own_port(
     service: &Service,
     config: &Config,

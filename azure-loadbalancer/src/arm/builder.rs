@@ -61,7 +61,7 @@ impl ArmClientBuilder {
         self
     }
 
-    /// The client. Nothing is sent yet.
+    /// Builds the client. Sends nothing yet.
     ///
     /// # Errors
     ///

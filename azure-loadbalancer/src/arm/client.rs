@@ -94,6 +94,7 @@ impl ArmClient {
         let mut call = self.call(Method::GET, CallClass::Read, path)?;
         let name = call.name.clone();
         let too_much = |what: &str, limit: usize| {
+            // A truncated list would look like deleted resources, so exceeding a limit is an error.
             let message = format!("the list has more than {limit} {what}");
             ArmError::new(ArmErrorKind::Malformed, &name, message)
         };
@@ -190,6 +191,7 @@ impl ArmClient {
         class: CallClass,
         path: &str,
     ) -> Result<Call<'static>, ArmError> {
+        // The name has only the last segments, which suffice for an error message.
         let mut parts = path.rsplit('/').take(2).collect::<Vec<_>>();
         parts.reverse();
         let name = format!("{method} {}", parts.join("/"));

@@ -47,13 +47,13 @@ impl ReqwestTransport {
         Self::with(None, false)
     }
 
-    /// A transport that obeys `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment, and trusts the
-    /// authorities of a file (PEM) or those of the operating system. Over TLS a proxy sees no token. It is
-    /// nothing for the metadata service of a machine, which no proxy reaches.
+    /// Creates a transport that obeys `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment, and
+    /// trusts the authorities of a file (PEM) or those of the operating system. Over TLS a proxy sees no
+    /// token. Not for the metadata service of a machine, which no proxy reaches.
     ///
     /// # Errors
     ///
-    /// As of [`Self::new`] and [`Self::trusting`].
+    /// Those of [`Self::new`] and [`Self::trusting`].
     pub fn through_proxies(authorities: Option<&Path>) -> Result<Self, TransportSetupError> {
         Self::with(authorities, true)
     }

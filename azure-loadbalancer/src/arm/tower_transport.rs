@@ -11,8 +11,8 @@ use tower_service::Service;
 
 use super::{Transport, TransportError, TransportErrorKind};
 
-/// Sends requests through a `tower` service that takes and returns whole bodies: a stack of layers, a test's
-/// function, or the emulator in the same process.
+/// A transport over a `tower` service with complete bodies: a stack of layers, a test's function, or the
+/// emulator in the same process.
 #[derive(Clone)]
 pub struct TowerTransport<S> {
     service: S,

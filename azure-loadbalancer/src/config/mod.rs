@@ -66,8 +66,8 @@ pub struct Config {
     pub load_balancer_class: Option<String>,
     /// The maximum number of rules of a load balancer. Default: [`DEFAULT_MAXIMUM_RULES`], also for 0.
     pub maximum_load_balancer_rule_count: usize,
-    /// The most rules that a node may be behind, of the external and the internal load balancer together;
-    /// default: [`DEFAULT_MAXIMUM_RULES_OF_INTERFACE`], also for 0.
+    /// The maximum number of rules that a node may be behind, over the external and the internal load
+    /// balancer. Default: [`DEFAULT_MAXIMUM_RULES_OF_INTERFACE`], also for 0.
     pub maximum_interface_rule_count: usize,
     /// True if control-plane nodes are excluded from standard load balancers. Default: true.
     #[serde(rename = "excludeMasterFromStandardLB")]
@@ -104,7 +104,7 @@ pub struct Config {
     /// True if no other cluster writes rules into the same network security group. Default: false.
     ///
     /// If true, a rule that has one of this crate's names but belongs to no service is removed, and so is
-    /// such a destination, whoever wrote it. If false, only rules that lead to addresses known to be this
+    /// such a destination, whatever its author. If false, only rules that lead to addresses known to be this
     /// cluster's are removed.
     pub exclusive_security_group: bool,
 }
@@ -123,8 +123,8 @@ pub enum LoadBalancerSku {
 /// The kind of pool membership of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum PoolMembership {
-    /// By address: the pool lists them. Machines and network interfaces are neither read nor written.
-    /// Standard sku only.
+    /// By address: the pool lists them. Machines and network interfaces are neither read nor written. SKU
+    /// Standard only.
     #[default]
     #[serde(rename = "nodeIP")]
     Address,
@@ -146,7 +146,7 @@ pub enum Edition {
     /// service requests it; names of public addresses that never change; standard load balancers reject the
     /// mode annotation.
     Note,
-    /// The provider of today (cloud-provider-azure): aggregated security rules, annotated probes, TCP reset,
+    /// The current provider (cloud-provider-azure): aggregated security rules, annotated probes, TCP reset,
     /// public addresses that several services use.
     #[default]
     Current,
@@ -221,8 +221,8 @@ impl Config {
         }
     }
 
-    /// The same as Kubernetes' own provider of 2018 did it: basic load balancers, members by network
-    /// interface, at most 148 rules, the old frontend first. Its defects are not repeated.
+    /// Creates a configuration like Kubernetes' own provider of 2018: basic load balancers, members by
+    /// network interface, at most 148 rules, the old frontend first. Its defects are not repeated.
     pub fn as_in_2018(subscription_id: &str, resource_group: &str, location: &str) -> Self {
         Self {
             load_balancer_sku: LoadBalancerSku::Basic,

@@ -72,15 +72,15 @@ impl Call<'_> {
 }
 
 impl Machine {
-    /// Handles a request. `None` if a fault loses it or its response. URLs in responses begin like the
-    /// request's own: with its absolute URI, else its `Host`.
+    /// Handles a request. `None` if a fault loses it or its response.
     ///
-    /// Addresses in answers begin as the request's own: by its URI if that is absolute, else by its `Host`.
+    /// URLs in responses begin like the request's own: with its absolute URI, else its `Host`.
     pub fn answer(&mut self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
         let path = request.uri().path();
         if path == "/emulator" || path.starts_with("/emulator/") {
             return Some(finish(control::answer(self, request)));
         }
+        // Pending operations progress with every request.
         self.tick();
         let struck = self.faults.strike(request.method(), path, request.body());
         let target = request
@@ -98,6 +98,7 @@ impl Machine {
         let code = result.as_ref().err().map(|refusal| refusal.code.clone());
         let mut response = finish(result);
         self.describe(request, response.headers_mut());
+        // The request was handled, but the client does not learn that.
         let is_lost = matches!(struck, Some(FaultAction::LoseAnswer));
         let status = (!is_lost).then(|| response.status());
         self.log.add(request.method(), target, status, code);
@@ -128,6 +129,7 @@ impl Machine {
         fault: Option<&FaultAction>,
     ) -> Result<Reply, Refusal> {
         let path = request.uri().path();
+        // The token endpoint itself needs no token.
         if let Some(reply) = identity::answer(request, self.options.token.as_deref()) {
             return reply;
         }

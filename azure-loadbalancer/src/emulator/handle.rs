@@ -13,10 +13,9 @@ use tower_service::Service;
 use super::machine::Machine;
 use super::options::EmulatorOptions;
 
-/// A [`Machine`] that clients share: clones are the same emulator. As a `tower` service it handles the
-/// requests of a client in the same process, without a socket.
+/// A [`Machine`] that clients share: clones are the same emulator.
 ///
-/// As a `tower` service it answers the requests of a client in the same process, without a socket.
+/// As a `tower` service it handles the requests of a client in the same process, without a socket.
 #[derive(Clone)]
 pub struct Emulator {
     machine: Arc<Mutex<Machine>>,

@@ -1,5 +1,4 @@
-//! The places where tokens come from: the endpoint of client credentials, and the managed identity of a
-//! machine.
+//! The sources of tokens: the endpoint of client credentials, and the managed identity of a machine.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};

@@ -20,8 +20,8 @@ use crate::plan::{
 };
 use crate::service::{Service, ServiceKey};
 
-/// Carries out plans for a cluster. It is the only writer among its users: reconciliations wait for each
-/// other, since load balancers and security groups are written whole.
+/// An executor of plans for a cluster. Its reconciliations wait for each other, since load balancers and
+/// security groups are written whole.
 #[derive(Debug)]
 pub struct Executor {
     client: ArmClient,
@@ -91,6 +91,7 @@ impl Executor {
             } = config;
             [subscription_id, resource_group, cluster_name].map(|name| name.to_ascii_lowercase())
         };
+        // The memory of another cluster would claim its addresses.
         if cluster(&self.config) == cluster(&previous.config) {
             self.groups().clone_from(&previous.groups());
             self.memory().clone_from(&previous.memory());
@@ -257,6 +258,7 @@ impl Executor {
     ///
     /// That of [`reconcile`](Self::reconcile).
     pub async fn execute(&self, plan: &Plan) -> Executed {
+        // The lock lasts for the whole plan, so that writes of two plans never mix.
         let _only_writer = self.writer.lock().await;
         let before = self.client.counts();
         let parallel = self.options.parallel_writes;
@@ -298,6 +300,7 @@ impl Executor {
         nodes: &[Node],
     ) -> Result<Reconciled, ReconcileError> {
         let mut suspects = self.writer.lock().await;
+        // The services are evaluated under the lock: they may change while this call waits.
         let services = services();
         let services = services.as_ref();
         let before = self.client.counts();

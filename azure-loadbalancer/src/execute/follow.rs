@@ -23,8 +23,7 @@ pub struct FollowOptions {
     /// The time after which everything is checked again although nothing has changed, since another client
     /// may have written. Default: 10 min.
     pub resync: Duration,
-    /// The waits after a reconciliation that did not get everything done. Default: from 5 s on, × 1.5, at
-    /// most 2 min.
+    /// The waits after an incomplete reconciliation. Default: from 5 s, × 1.5, at most 2 min.
     pub backoff: RetryPolicy,
 }
 

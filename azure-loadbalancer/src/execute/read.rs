@@ -45,6 +45,7 @@ pub(super) async fn read_again(
         subscription: &config.subscription_id,
         name: &config.resource_group,
     };
+    // Load balancers come first: they tell which other resources are needed.
     let of_load_balancers = Group {
         name: config.load_balancer_group(),
         ..group
@@ -54,6 +55,7 @@ pub(super) async fn read_again(
         .await?;
     let mut reads = Reads::of(config, services, &load_balancers);
     let named = reads.public_ip_groups.clone();
+    // Groups of earlier reads may have addresses that no service names any more.
     reads.public_ip_groups.append(groups);
     let security_group = async {
         match config.security_group_id().filter(|_| reads.security_group) {
@@ -79,6 +81,7 @@ pub(super) async fn read_again(
         virtual_network,
         machines
     )?;
+    // Groups that no service names, and that have no address of this cluster, are forgotten.
     groups.extend(named);
     let still_used = public_ips
         .iter()

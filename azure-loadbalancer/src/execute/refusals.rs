@@ -53,6 +53,7 @@ impl Refusals {
             .filter(|key| suspects.contains(key))
             .map(|key| Part::Service(key.clone()))
             .collect();
+        // Suspects beyond the first few share one group, so that they do not cost one round each.
         let single = suspects.split_off(suspects.len().min(MOST_SUSPECTS));
         let rest = (!single.is_empty()).then(|| single.into_iter().collect());
         let aside = rest.into_iter();
@@ -90,6 +91,7 @@ impl Refusals {
 
     /// Gives the next group its turn. Returns false if there is none.
     pub(super) fn release(&mut self) -> bool {
+        // A stack: the halves of the last split come before older groups.
         let next = self.aside.pop();
         let is_there = next.is_some();
         self.trying = next.unwrap_or_default();

@@ -92,6 +92,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), ReconcileError> {
         let mut rounds = 0;
         let kept_until = self.executor.pools_kept_until();
+        // The grace time is checked once per reconciliation, so that its rounds agree.
         let empties_pools = kept_until.is_some_and(|until| until <= Instant::now());
         loop {
             let request = Request {
@@ -103,6 +104,7 @@ impl<'a> Run<'a> {
                 .executor
                 .plan_request(config, &request, services, nodes)
                 .await?;
+            // The addresses are remembered before a write changes them.
             self.executor
                 .remember(config, services, nodes, &plan, &snapshot);
             self.show(config, &plan, &snapshot);
@@ -167,6 +169,7 @@ impl<'a> Run<'a> {
 
     async fn round(&mut self, request: &Request, plan: &Plan) -> Ended {
         let passed_over = self.refusals.passed_over(plan);
+        // No write is left, or only ones that were rejected before.
         if passed_over.len() == plan.actions.len() {
             return Ended::AllDone;
         }
@@ -181,6 +184,7 @@ impl<'a> Run<'a> {
                         .written
                         .push(WrittenAction::of(&action.operation));
                 }
+                // A conflict counts more than rejections: they may disappear with the new plan.
                 Written::Failed(error) if is_overtaken(&error) => overtaken = Some(error),
                 Written::Failed(error) => {
                     is_refused = true;

@@ -15,7 +15,7 @@ pub struct Node {
     pub name: String,
     /// The labels; see [`labels`].
     pub labels: BTreeMap<String, String>,
-    /// `azure:///subscriptions/…`, the id of its machine. Without it the machine is the one with the node's
+    /// The id of its machine, `azure:///subscriptions/…`. Without it the machine is the one with the node's
     /// name.
     pub provider_id: Option<String>,
     /// The addresses within the virtual network.

@@ -26,8 +26,8 @@ pub struct Action {
     pub services: BTreeSet<ServiceKey>,
     /// True if the write also removes parts that belong to no service.
     pub sweeps: bool,
-    /// The entries of the cluster's pool of a load balancer that it also adds, changes or removes: the names
-    /// of nodes in lower case.
+    /// The entries of a load balancer's pool that the write also adds, changes or removes: the names of nodes
+    /// in lower case.
     pub members: BTreeSet<String>,
 }
 

@@ -91,6 +91,7 @@ pub(super) fn assemble(
         );
     }
     machines(&mut steps, members);
+    // The order is deterministic, so that the same input gives the same plan.
     steps.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
     let edges = edges(&steps);
     (steps.into_iter().map(|step| step.action).collect(), edges)
@@ -146,6 +147,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
         label,
     } in &addresses.deletes
     {
+        // Lost values are listed as changes, since a deletion cannot be undone.
         let gone = |path: &str, value: &Option<String>| {
             let from = Some(Value::from(value.clone()?));
             let path = path.to_owned();
@@ -183,9 +185,12 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
             };
             (Rank::DeleteBalancer, operation, Vec::new())
         } else if let Some(operation) = draft.pool_only.then(|| put_pool(world, draft)).flatten() {
+            // A change of the pool alone leaves the rest of the load balancer untouched.
             let changes = diff::fields(draft.current, &draft.resource);
             (Rank::Members, operation, changes)
         } else {
+            // A write that adds something comes before the security group, and one that only removes comes
+            // after it.
             let rank = if draft.gains {
                 Rank::GrowingBalancer
             } else {
@@ -229,6 +234,7 @@ fn put_pool(world: &World<'_>, draft: &super::balancer::Draft<'_>) -> Option<Ope
             .find(|pool| pool.is_named(&world.config.cluster_name))
             .cloned()
     };
+    // A pool that does not exist yet is created with the whole load balancer.
     let if_match = draft.current.and_then(named)?.etag;
     let mut resource = named(&draft.resource)?;
     let id = draft.id.child("backendAddressPools", &resource.name);
@@ -304,6 +310,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
 fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
     let mut edges = BTreeSet::new();
     for (before, first) in steps.iter().enumerate() {
+        // Steps are sorted by rank and edges lead only to higher ranks, so later steps suffice.
         for (after, second) in steps.iter().enumerate().skip(before + 1) {
             if let Some(why) = why(first, second) {
                 edges.insert(Edge { before, after, why });

@@ -79,8 +79,8 @@ impl Forecast {
         self.stages.iter().chain([&self.end])
     }
 
-    /// All writes in their order, each with the number of its stage, from 1 on. All of a stage are over
-    /// before the next begins.
+    /// Returns all writes in order, each with the number of its stage, from 1. A stage is complete before the
+    /// next begins.
     pub fn actions(&self) -> impl Iterator<Item = (usize, &Action)> {
         let stages = (1..).zip(&self.stages);
         stages.flat_map(|(number, stage)| stage.actions.iter().map(move |action| (number, action)))

@@ -46,6 +46,7 @@ pub(super) fn build<'a>(
     drafts: &Drafts<'a>,
 ) -> Members<'a> {
     let mut members = Members::default();
+    // Pools of addresses list their members themselves, so machines need no change.
     if world.config.backend_pool_type != PoolMembership::NetworkInterface
         || world.request.classes.load_balancers != Balancers::All
     {
@@ -63,6 +64,8 @@ pub(super) fn build<'a>(
             for node in &world.nodes {
                 members.join(world, &machines, node, draft, &pool);
             }
+            // A plan for one service must not remove the members of others. The edition of 2018 never removed
+            // any.
             if world.config.edition == Edition::Current && world.request.only.is_none() {
                 members.let_go(world, &departures, &pool);
             }
@@ -94,6 +97,7 @@ impl<'a> Members<'a> {
         if !machines::takes_part(world.config, node) || !is_ready {
             return;
         }
+        // A basic load balancer belongs to one set of machines, and only their nodes may join.
         if !world.config.is_standard() {
             let internal = naming::is_internal(&draft.resource.name);
             let own = machines
@@ -121,10 +125,12 @@ impl<'a> Members<'a> {
         else {
             return;
         };
+        // Kubernetes' provider skips interfaces whose last write failed, too.
         let failed = interface.properties.provisioning_state == Some(ProvisioningState::Failed);
         let Some(id) = interface.id.clone().filter(|_| !failed) else {
             return;
         };
+        // An earlier pool of this plan may have changed the interface already: continue from that change.
         let change = self.interfaces.get(&id);
         let mut resource = change.map_or_else(|| interface.clone(), |c| c.resource.clone());
         let configurations = &mut resource.properties.ip_configurations;
@@ -150,6 +156,7 @@ impl<'a> Members<'a> {
             let Some(id) = interface.id.as_ref().filter(|id| gone.contains(id)) else {
                 continue;
             };
+            // The interface may already join another pool in this plan: continue from that change.
             let change = self.interfaces.get(id);
             let mut resource = change.map_or_else(|| interface.clone(), |c| c.resource.clone());
             let mut has_left = false;
@@ -181,6 +188,8 @@ impl<'a> Members<'a> {
             return;
         };
         let change = self.scale_sets.get(&id);
+        // The machines of one set share a model, so only the first of them changes it, but each needs an
+        // upgrade.
         let joins_already = change.is_some_and(|change| change.pools.contains(pool));
         let mut resource = change.map_or_else(|| set.clone(), |c| c.resource.clone());
         let profile = &mut resource.properties.virtual_machine_profile.network_profile;
@@ -201,6 +210,7 @@ impl<'a> Members<'a> {
             entry.pools.insert(pool.clone());
             self.upgrades.entry(id).or_default().insert(instance_id);
         } else if joins_already || (model_has && lacks(instance, pool)) {
+            // The model already has the pool, and this machine lags behind it.
             self.upgrades.entry(id).or_default().insert(instance_id);
         }
     }
@@ -226,6 +236,7 @@ impl<'a> Members<'a> {
                         .is_some_and(|instance| instance.is_within(id))
                         && (!left.is_empty() || belongs_to(instance, balancer))
                 });
+            // Machines may still be in the pool although the model has already left it.
             let instances: BTreeSet<_> = instances
                 .filter_map(|i| Some(i.id.as_ref()?.name().to_owned()))
                 .collect();
@@ -252,7 +263,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Adds a pool, unless it is there, or one of another load balancer of the same kind is: Azure allows a
+/// Adds a pool, unless it, or one of another load balancer of the same kind, is present: Azure allows a
 /// machine in one standard load balancer of each kind.
 fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     let kind = |pool: &ArmId| naming::is_internal(pool.parent().as_ref().map_or("", ArmId::name));
@@ -276,6 +287,7 @@ fn first_interface(machine: &VirtualMachine) -> Option<&VmInterfaceReference> {
 /// Returns the one that is marked as primary, or the only one.
 fn first<T>(all: &[T], is_primary: impl Fn(&T) -> Option<bool>) -> Option<&T> {
     match all {
+        // A single one need not be marked as primary.
         [only] => Some(only),
         several => several.iter().find(|one| is_primary(one) == Some(true)),
     }
@@ -334,6 +346,7 @@ fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>>
 fn lacks(instance: &ScaleSetInstance, pool: &ArmId) -> bool {
     match pools_of(instance) {
         Some(mut pools) => !pools.any(|id| id == pool),
+        // Without a network profile, only the flag shows that the machine lags behind its model.
         None => instance.properties.latest_model_applied == Some(false),
     }
 }

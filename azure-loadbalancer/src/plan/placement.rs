@@ -47,6 +47,7 @@ pub(super) fn place(
             found.insert(*index, balancer);
         }
     }
+    // Services that stay are counted first, so that new ones cannot displace them.
     let mut room = Room::of(world, &found, &targets);
     let mut failures = room.grow(world, &found);
     let mut selected: BTreeMap<SubjectIndex, String> = BTreeMap::new();
@@ -66,6 +67,7 @@ pub(super) fn place(
             .get(&target.lead)
             .or_else(|| selected.get(&target.lead))
             .cloned();
+        // A service that shares an address needs no frontend of its own on that load balancer.
         let chosen = match lead.filter(|_| target.lead != *index) {
             Some(balancer) => room.admit(world, balancer, intent, false),
             None => select(world, machines, &mut room, intent),
@@ -100,6 +102,7 @@ pub(super) fn place(
     let placed = targets.into_iter().filter_map(|(index, target)| {
         let balancer = found.get(&index)?.clone();
         let own = waits.get(&index).cloned().flatten();
+        // A service that shares a frontend waits for the same as its owner.
         let later = own.or_else(|| waits.get(&target.lead).cloned().flatten());
         Some((
             index,
@@ -139,7 +142,9 @@ pub(super) fn stays_on<'a>(
     let mut of_kind = own
         .filter(|(balancer, _)| naming::is_internal(&balancer.name) == intent.internal)
         .peekable();
+    // Without a frontend of this kind there is no place to stay, and the sets need not be computed.
     of_kind.peek()?;
+    // Only basic load balancers of the current edition move when the annotation names other sets.
     let moves = world.config.edition == Edition::Current && !world.config.is_standard();
     let named = match &intent.mode {
         Mode::Sets(sets) if moves => {
@@ -211,6 +216,7 @@ fn select(
     let candidates = candidates(world, machines, intent)?;
     let mut best: Option<String> = None;
     for candidate in candidates {
+        // A load balancer that does not exist yet is empty, so no other can have fewer rules.
         if !room.exists(world, &candidate) {
             best = Some(candidate);
             break;

@@ -61,6 +61,7 @@ fn users(placement: &Placement) -> Users {
             .first()
             .and_then(|index| placement.get(index))
             .map(|p| p.target.lead);
+        // The owner of the frontend comes first: its label counts if the services disagree.
         list.sort_by_key(|index| (Some(*index) != lead, *index));
     }
     users
@@ -80,6 +81,7 @@ pub(super) fn label_conflicts(
         let holder = current
             .and_then(tags::label_holder)
             .and_then(|key| world.subject(&key))
+            // The holder keeps the label only while it uses the address, or is left alone by this plan.
             .filter(|index| {
                 users.contains(index) || world.subjects.get(*index).is_some_and(|s| s.is_held())
             });
@@ -138,6 +140,7 @@ pub(super) fn build<'a>(
     let classes = world.request.classes;
     if classes.public_ips || classes.load_balancers == Balancers::All {
         for (id, users) in &users {
+            // A service that has to wait does not need its address yet.
             let made_now = |index: &&SubjectIndex| {
                 placement
                     .get(index)
@@ -157,6 +160,7 @@ pub(super) fn build<'a>(
             let subject = world.subjects.get(*index)?;
             Some((subject.key(), subject.intent()?.dns_label.as_ref()?))
         });
+        // Only the first service with a label can have it, since an address has one.
         for (holder, label) in labels.take(1) {
             let is_note = world.config.edition == Edition::Note;
             let has = world.public_ip(id).filter(|_| is_note);
@@ -193,6 +197,7 @@ pub(super) fn build<'a>(
         .iter()
         .filter_map(|ip| Some((ip.id.as_ref()?, ip)))
         .collect();
+    // The order of Azure's lists must not influence the plan.
     existing.sort_by_key(|(id, _)| *id);
     for (id, current) in existing {
         let users = users.get(id).map_or(&[][..], Vec::as_slice);
@@ -250,6 +255,7 @@ fn one<'a>(
     uses: &Uses<'_>,
     all: &mut PublicIps<'a>,
 ) {
+    // An address without the cluster's tag belongs to a user.
     let Some(owners) = Owners::of(current).filter(|owners| world.owns(id, owners)) else {
         return;
     };
@@ -286,6 +292,7 @@ fn one<'a>(
     }
     let users = users.iter().filter_map(|index| world.subjects.get(*index));
     next.extend(users.clone().map(|subject| subject.key().clone()));
+    // Parts of the tag that are no services may be in use elsewhere, so they keep the address.
     if next.is_empty() && owners.strangers.is_empty() {
         return delete(world, id, current, released, uses, all);
     }
@@ -318,6 +325,7 @@ fn label<'w>(
     owners: &BTreeSet<ServiceKey>,
     users: impl Iterator<Item = &'w Subject<'w>>,
 ) {
+    // The label of a service that has left the address is free for another one.
     if tags::label_holder(resource).is_some_and(|holder| !owners.contains(&holder)) {
         clear_label(resource);
     }
@@ -358,6 +366,7 @@ fn set_label(world: &World<'_>, resource: &mut PublicIpAddress, holder: &Service
         .properties
         .dns_settings
         .get_or_insert_with(DnsSettings::default);
+    // An equal label is left as it is, since the settings also contain the name that Azure has made.
     if settings.domain_name_label.as_deref() != Some(label) {
         *settings = DnsSettings {
             domain_name_label: Some(label.to_owned()),
@@ -419,6 +428,7 @@ fn delete<'a>(
         });
         return;
     }
+    // The user may be an interface or a gateway that load balancers know nothing of.
     let user = current
         .properties
         .ip_configuration
@@ -474,6 +484,7 @@ fn handed_out(
     if let Some(label) = settings.and_then(|settings| settings.domain_name_label.as_deref()) {
         return Some(format!("it has label {label:?} in the DNS"));
     }
+    // Without an address there is nothing that could be known outside.
     let address = current.properties.ip_address.as_deref()?;
     let shown = |subject: &&Subject<'_>| {
         let published = subject.service.published.as_ref();

@@ -20,8 +20,7 @@ pub(crate) struct Request {
     pub(crate) held_members: BTreeSet<String>,
     /// True if pools lose their last members when no node takes part: the grace time is over.
     pub(crate) empties_pools: bool,
-    /// Addresses that were the cluster's before this plan's snapshot was read: a security rule may still lead
-    /// there.
+    /// The cluster's addresses from before this plan's snapshot, to which security rules may still lead.
     pub(crate) once_ours: BTreeSet<String>,
 }
 
@@ -30,8 +29,7 @@ pub(crate) struct Request {
 pub(crate) struct Only {
     pub(crate) key: ServiceKey,
     pub(crate) want: bool,
-    /// The address that security rules are made for, in place of the one that the load balancer has; empty is
-    /// any.
+    /// The address for security rules, in place of the load balancer's. Empty: any.
     pub(crate) address: Option<String>,
 }
 

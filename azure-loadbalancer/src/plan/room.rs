@@ -76,8 +76,8 @@ impl Room {
         room
     }
 
-    /// Counts the services that stay where they are: those that shrink first, so that no order of services
-    /// gives another result.
+    /// Counts the services that stay where they are. Shrinking ones come first, so that the order of services
+    /// does not matter.
     pub(super) fn grow(
         &mut self,
         world: &World<'_>,
@@ -89,6 +89,7 @@ impl Room {
                 continue;
             };
             let (has, needs) = (self.own.get(index).copied().unwrap_or(0), needed(subject));
+            // First the rules that exist are counted for all services, then the additional ones.
             *self.rules.entry(balancer.to_ascii_lowercase()).or_default() += has.min(needs);
             if needs > has {
                 growing.push((*index, balancer, needs - has));
@@ -142,6 +143,7 @@ impl Room {
         balancer: &str,
         needed: usize,
     ) -> Result<(), PlanError> {
+        // A service without rules fits anywhere.
         if needed == 0 {
             return Ok(());
         }
@@ -155,6 +157,7 @@ impl Room {
                 maximum,
             });
         }
+        // The same nodes are behind the internal and the external load balancer.
         let count = count + self.rules(&beside(balancer));
         let maximum = world.config.maximum_rules_of_interface();
         if count + needed > maximum {
@@ -169,8 +172,8 @@ impl Room {
     }
 }
 
-/// The load balancer that the same nodes are behind: the internal one of an external one, and the other way
-/// round.
+/// Returns the load balancer behind which the same nodes are: the internal one of an external one, and vice
+/// versa.
 fn beside(balancer: &str) -> String {
     let lower = balancer.to_ascii_lowercase();
     match lower.strip_suffix(naming::INTERNAL_SUFFIX) {

@@ -106,6 +106,7 @@ impl<'a> World<'a> {
         snapshot: &'a Snapshot,
         failures: &mut BTreeMap<ServiceKey, PlanError>,
     ) -> Self {
+        // Sorted input makes the plan independent of the order of services.
         let mut sorted: Vec<_> = services.iter().collect();
         sorted.sort_by(|a, b| (&a.key, &a.uid).cmp(&(&b.key, &b.uid)));
         let mut repeated: BTreeMap<_, Vec<&Service>> = BTreeMap::new();
@@ -140,6 +141,7 @@ impl<'a> World<'a> {
                 copies.push((&service.key, *first));
                 continue;
             }
+            // Names are compared ignoring case, as by the resource manager.
             by_prefix.insert(prefix.to_ascii_lowercase(), subjects.len());
             let standing = standing(config, request, service, failures);
             subjects.push(Subject {
@@ -154,6 +156,7 @@ impl<'a> World<'a> {
             .map(|(index, subject)| (&subject.service.key, index))
             .chain(copies)
             .collect();
+        // Of two nodes of the same name, the first in this order counts: a ready one.
         let mut nodes: Vec<_> = nodes.iter().collect();
         nodes.sort_by(|a, b| {
             (&a.name, a.readiness, &a.addresses).cmp(&(&b.name, b.readiness, &b.addresses))
@@ -190,6 +193,7 @@ impl<'a> World<'a> {
                 if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
                     self.referrers.insert(id, (balancer, frontend));
                 }
+                // A frontend on another cluster's load balancer may have a name like ours.
                 if !self.may_be_ours(balancer) {
                     continue;
                 }
@@ -260,12 +264,15 @@ impl<'a> World<'a> {
         {
             return true;
         }
+        // An address that one of this cluster's frontends uses is in use by this cluster, whatever its group.
         if let Some((balancer, frontend)) = self.referrer(id)
             && self.may_be_ours(balancer)
             && self.owner(&frontend.name, self.is_ours(balancer)) != Owner::Foreign
         {
             return true;
         }
+        // Without such a proof, a tagged address counts if a service names its group, and its name fits the
+        // service.
         let generated = naming::owner_of_public_ip(id.name());
         let mut subjects = owners
             .services
@@ -399,8 +406,8 @@ impl<'a> World<'a> {
         address.filter(|address| !address.is_empty())
     }
 
-    /// All addresses that are provably of this cluster: of its frontends, public addresses and members of
-    /// pools.
+    /// Returns all addresses that provably belong to this cluster: of its frontends, public addresses and
+    /// members of pools.
     pub(super) fn addresses(&self) -> impl Iterator<Item = String> {
         let ours = self.snapshot.load_balancers.iter();
         let ours = ours.filter(|balancer| self.is_ours(balancer));

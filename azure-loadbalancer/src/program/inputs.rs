@@ -147,8 +147,8 @@ pub(super) async fn again(
     }
 }
 
-/// Waits until the configuration has changed into another one that can be used. One that is being written may
-/// be valid although it is cut off, so two looks in a row must have read the same.
+/// Waits for a changed and valid configuration. A partly written one may be valid, so two reads in a row must
+/// be equal.
 pub(super) async fn changed(inputs: &Inputs, members: &Members, now: &Settings) -> Settings {
     let mut last = now.text.clone();
     let mut seen = None;

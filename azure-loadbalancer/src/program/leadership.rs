@@ -140,8 +140,7 @@ async fn locked(path: &std::path::Path, health: &Health) -> Result<File, Failure
     };
     let mut is_told = false;
     loop {
-        // Nothing is written there, so it may be a file that is used otherwise. It may be another one at each
-        // attempt.
+        // The file is only opened, so it may serve another purpose. It may be replaced between attempts.
         let file = OpenOptions::new()
             .create(true)
             .append(true)

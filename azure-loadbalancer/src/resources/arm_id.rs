@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// An id such as `/subscriptions/{s}/resourceGroups/{g}/providers/Microsoft.Network/loadBalancers/{name}`.
 ///
-/// Ids are compared, ordered and hashed ignoring the case of ASCII letters, because the resource manager
-/// gives the same id back in another case; they are shown and written as they came.
+/// Ids are compared, ordered and hashed ignoring the case of ASCII letters, because the resource manager may
+/// return an id in another case. They are shown and written as received.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ArmId(String);

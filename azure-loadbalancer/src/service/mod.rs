@@ -110,8 +110,7 @@ pub struct Service {
     pub deleting: bool,
     /// The addresses in its status, or DNS names where it has no address. `None` if there was no status.
     pub published: Option<Vec<String>>,
-    /// The versions of the internet protocol that it is to have (`spec.ipFamilies`), the first one first;
-    /// none: IPv4.
+    /// The requested IP versions (`spec.ipFamilies`), in order of preference. Empty: IPv4.
     pub ip_families: Vec<String>,
     /// True if the service has Kubernetes' finalizer for load balancers, so that it is not gone before its
     /// resources are.

@@ -8,7 +8,7 @@ use super::builder::BuildError;
 /// The address of an agent's HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// Without a slash at the end: `http://127.0.0.1:8500`.
+    /// The base URL, without a slash at the end: `http://127.0.0.1:8500`.
     base: String,
     is_secure: bool,
 }

@@ -63,11 +63,11 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A call of `/v1/…`; the parts of the path are escaped, and separated by slashes.
+    /// Creates a call of `/v1/…`. The parts of the path are escaped, and separated by slashes.
     pub(super) fn new<'p>(method: Method, parts: impl IntoIterator<Item = &'p str>) -> Self {
         let mut path = String::from("/v1");
         for part in parts {
-            // A URL has no other way to say that a part is `.` or `..`, and proxies would resolve them.
+            // A URL has no other way to contain `.` or `..` as a part, and proxies would resolve them.
             let part = utf8_percent_encode(part, UNRESERVED).to_string();
             let part = match &*part {
                 "." => "%2E".to_owned(),
@@ -196,8 +196,8 @@ impl Shared {
     async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, ConsulError> {
         let _turn = self.budget.turn(call.wait.is_some()).await;
         let request = self.request(call).await?;
-        // A server adds up to a sixteenth to the wait. Whoever is silent for longer is given up with its connection: it
-        // would hang for ever.
+        // A server adds up to a sixteenth to the wait. After a longer silence the connection is closed: it
+        // would hang forever.
         let wait = call.wait.unwrap_or_default();
         let limit = wait + wait / 16 + self.options.request_timeout;
         let exchange = self.transport.send(request, self.options.max_body);

@@ -183,7 +183,7 @@ fn kind_of(status: StatusCode, text: &str) -> ConsulErrorKind {
         401 | 403 => ConsulErrorKind::Denied,
         429 => ConsulErrorKind::Throttled,
         400..=499 => ConsulErrorKind::Refused,
-        // What a server in another datacenter has refused comes back as an error of the call to it.
+        // A rejection by a server in another datacenter comes back as an error of the call to it.
         500.. if says("Permission denied") || says("ACL not found") => ConsulErrorKind::Denied,
         500.. if says("No path to datacenter") => ConsulErrorKind::NoPathToDatacenter,
         500.. if says("No cluster leader") => ConsulErrorKind::NoLeader,

@@ -16,19 +16,20 @@
 //!
 //! # Handling of a call
 //!
-//! * **Once.** A call is made once. Its error says [whether to ask again](ConsulError::retry); a [`Follower`] does.
-//! * **Connections.** All clones of a client share a [budget](ConsulOptions::max_connections), since agents cut off who
-//!   has too many. Calls wait for their turn in the order in which they came, and those that block leave a quarter of the
-//!   connections to the others.
-//! * **Time.** From its turn on a call has [its time](ConsulOptions::request_timeout), with the wait and the jitter of the
-//!   server on top if it blocks. Whoever does not answer by then is given up together with the connection.
-//! * **Errors** have a [kind](ConsulErrorKind) with advice. Messages name the call, carry no token, and of what the agent
-//!   has sent only a short, printable beginning.
-//! * **Tokens** go into a header, never into a URL.
-//! * **Bounded.** An answer has at most [so many bytes](ConsulOptions::max_body). The limit counts before and after
+//! * **Once.** A call is made once. Its error contains the [kind of retry](ConsulError::retry); a
+//!   [`Follower`] retries.
+//! * **Connections.** All clones of a client share a [limit](ConsulOptions::max_connections), since agents
+//!   reject clients with too many. Calls wait for a free slot in the order in which they came, and blocking
+//!   queries leave a quarter of the connections to the others.
+//! * **Time.** A call with a slot has [its time limit](ConsulOptions::request_timeout), plus the wait and
+//!   the jitter of the server if it blocks. After a time-out its connection is closed.
+//! * **Errors** have a [kind](ConsulErrorKind) with a hint for the operator. Messages name the call,
+//!   contain no token, and only a short, printable beginning of the response.
+//! * **Tokens** are sent in a header, never in a URL.
+//! * **Limits.** A response has a [maximum length](ConsulOptions::max_body), before and after
 //!   decompression.
-//! * **Cancellation.** Every call may be dropped at any await point; the exchange is cut off. What changes something may
-//!   then have happened or not.
+//! * **Cancellation.** Every call may be dropped at any await point, which aborts the exchange. A writing
+//!   call may then have been executed or not.
 
 mod address;
 mod agent;
@@ -93,7 +94,7 @@ impl ConsulClient {
     ///
     /// # Errors
     ///
-    /// Those of [`ClientBuilder::build`].
+    /// The errors of [`ClientBuilder::build`].
     pub fn new(options: ConsulOptions) -> Result<Self, BuildError> {
         Self::builder(options).build()
     }

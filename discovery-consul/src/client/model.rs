@@ -12,11 +12,11 @@ pub type ServiceTags = BTreeMap<String, Vec<String>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HealthStatus {
-    /// `passing`.
+    /// The status `passing`.
     Passing,
-    /// `warning`: it works, but needs attention.
+    /// The status `warning`: the instance works, but needs attention.
     Warning,
-    /// `critical`, or an unknown status.
+    /// The status `critical`, or an unknown status.
     Critical,
     /// An instance or node that an operator has taken out of service.
     Maintenance,
@@ -89,12 +89,12 @@ pub struct Service {
     pub tags: Vec<String>,
     /// Address of the instance. Empty for the address of its node.
     pub address: String,
-    /// Its port. 0 if it has none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
     /// Free text by key.
     #[serde(deserialize_with = "null_as_default")]
     pub meta: BTreeMap<String, String>,
-    /// Its share of the requests.
+    /// The instance's share of the requests.
     #[serde(deserialize_with = "null_as_default")]
     pub weights: ServiceWeights,
     /// Addresses for clients in other networks: `wan`, `lan`.
@@ -107,9 +107,9 @@ pub struct Service {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct TaggedAddress {
-    /// Its address.
+    /// The IP address or name.
     pub address: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
 }
 
@@ -118,9 +118,9 @@ pub struct TaggedAddress {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ServiceWeights {
-    /// While all checks pass.
+    /// The weight of an instance whose checks all pass.
     pub passing: u32,
-    /// While a check warns.
+    /// The weight of an instance with a check that warns.
     pub warning: u32,
 }
 

@@ -24,11 +24,12 @@ pub struct Token(Arc<str>);
 pub struct InvalidToken;
 
 impl Token {
-    /// A token; white space around it is ignored.
+    /// Creates a token. White space around it is ignored.
     ///
     /// # Errors
     ///
-    /// It is empty, longer than 64 KiB, or has characters other than visible ASCII.
+    /// Returns an error if the token is empty, longer than 64 KiB, or has characters other than visible
+    /// ASCII.
     pub fn new(token: &str) -> Result<Self, InvalidToken> {
         const LONGEST: usize = 64 * 1024;
         let token = token.trim();
@@ -286,7 +287,7 @@ mod tests {
         tokens.current().await.unwrap_err();
         noticed(&|| std::fs::write(&path, "first").unwrap()).await;
         assert_eq!(tokens.current().await.unwrap(), Some(token("first")));
-        // One that was refused is the same until it is replaced.
+        // A rejected token is the same until it is replaced.
         tokens.refused();
         let soon = Duration::from_millis(2_500);
         assert!(tokio::time::timeout(soon, tokens.changed()).await.is_err());

@@ -71,7 +71,7 @@ fn service(
 ) -> DiscoveredService {
     let instances = instances(name, state);
     if instances.is_empty() {
-        // It is listed, and nobody could ever read it.
+        // It is listed, but was never readable.
         let reasons = state
             .datacenters
             .iter()
@@ -104,7 +104,7 @@ fn service(
         None => said.labels,
         Some(translated) => {
             let labels = std::mem::take(&mut translated.labels);
-            // Who does not ask to be served need not be told what is wrong with it.
+            // Problems of a service that did not opt in are not reported.
             let is_enabled = labels
                 .get("enable")
                 .is_some_and(|value| value.eq_ignore_ascii_case("true"));

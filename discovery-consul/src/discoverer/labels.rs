@@ -31,7 +31,7 @@ impl Said {
     pub(super) fn add(&mut self, instance: &ServiceInstance, options: &ServiceOptions) {
         for (key, value) in labels_of(instance, options) {
             let folded = key.to_ascii_lowercase();
-            // How it is spoken to is of each instance, and none of the dialect's labels.
+            // The scheme belongs to each instance, and is not a label of the dialect.
             if strip_prefix(&folded, &options.label_prefix) == Some(SCHEME) {
                 continue;
             }

@@ -42,19 +42,26 @@ const BACKOFF_MAX: Duration = Duration::from_millis(500);
 /// | where | as |
 /// |---|---|
 /// | tag | `proxy.routes.web.hosts=a.example`; without `=` it is `true` |
-/// | metadata | `proxy_routes_web_hosts` = `a.example`, since keys of metadata have no dots; a part that is a number is a position in a list |
-/// | [defaults](DiscoveryOptions::defaults_key) | a JSON object, `{"cluster.loadBalancingPolicy": "RoundRobin"}`, for what no instance says |
+/// | metadata | `proxy_routes_web_hosts` = `a.example` |
+/// | [defaults](DiscoveryOptions::defaults_key) | a JSON object: `{"cluster.loadBalancingPolicy": "RoundRobin"}` |
 /// | Traefik's [tags](crate::traefik) | for services that have none of our labels |
+///
+/// Keys of metadata have no dots, and a part of a key that is a number is a position in a list. Defaults
+/// apply to labels that no instance has.
 ///
 /// Metadata takes precedence over tags, and the own datacenter over the others; contradicting labels are
 /// reported. `proxy.destinations.scheme` (`http` or `https`) applies to each instance alone.
 ///
 /// | of an instance | becomes |
 /// |---|---|
-/// | address and port | the destination's address; one without a port, or whose address is none, is left out and reported |
-/// | status | only those whose checks all pass are destinations, and [those that warn](crate::options::ServiceOptions::include_warning) if that is wanted |
+/// | address and port | the destination's address |
+/// | status | a destination if all checks pass |
 /// | weights | the destination's weight |
-/// | datacenter | the destination's zone and [priority](crate::options::ServiceOptions::priorities): the own one first |
+/// | datacenter | the destination's zone and priority |
+///
+/// An instance without a port, or without a valid address, is left out and reported. Instances with warnings
+/// are destinations if [`include_warning`](crate::options::ServiceOptions::include_warning) is set.
+/// [Priorities](crate::options::ServiceOptions::priorities) put the own datacenter first.
 ///
 /// A service without a healthy instance keeps its routes, and has no destinations.
 ///
@@ -123,7 +130,7 @@ impl ConsulDiscoverer {
     ///
     /// # Errors
     ///
-    /// Those of [`ClientBuilder::build`](crate::client::ClientBuilder::build).
+    /// The errors of [`ClientBuilder::build`](crate::client::ClientBuilder::build).
     pub fn new(options: DiscoveryOptions) -> Result<Self, BuildError> {
         let client = ConsulClient::new(options.consul.clone())?;
         Ok(Self::with_client(client, options))
@@ -138,7 +145,8 @@ impl ConsulDiscoverer {
         }
     }
 
-    /// A runner for it, with options and labels that are derived from its own: one may still add filters and validators.
+    /// Creates a runner for the discoverer, with options and labels derived from its own. Filters and
+    /// validators may still be added.
     pub fn runner(&self) -> Runner {
         let services = &self.options.services;
         let labels = KeyValueLabels::with_rules(LabelRules::new(services.label_prefix.clone()))
@@ -223,9 +231,9 @@ impl ConsulDiscoverer {
             return Err(DiscoverError::transient(reason));
         }
         let patience = self.options.patience;
-        // One that has failed just now may answer when it is asked again.
+        // One that has failed just now may respond to a retry.
         let all = states.wait_for(|state| convert::unread_part(state).is_none());
-        // Whoever is still silent then is reported as such.
+        // Those that are still silent then are reported.
         let _ = timeout(patience, all).await;
         let defaults = sources.defaults.wait_for(|defaults| defaults.is_known);
         let _ = timeout(patience, defaults).await;
@@ -306,7 +314,7 @@ impl Discoverer for ConsulDiscoverer {
         }
         let defaults = Arc::clone(&sources.defaults.borrow());
         let options = Arc::clone(&self.options);
-        // It takes a while for thousands of services, on a thread where that holds nobody up.
+        // It takes a while for thousands of services, on a blocking thread.
         let convert = move || convert::discovery_of(&state, &defaults, &options.services);
         match tokio::task::spawn_blocking(convert).await {
             Ok(discovery) => Ok(discovery),
@@ -317,7 +325,8 @@ impl Discoverer for ConsulDiscoverer {
         }
     }
 
-    // `unreachable` is ignored: blocking queries are answered when something changes, and asking again gives the same.
+    // `unreachable` is ignored: blocking queries return when something changes, and another query returns
+    // the same.
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         let sources = seen.get_or_insert_with(|| self.sources());
@@ -325,7 +334,7 @@ impl Discoverer for ConsulDiscoverer {
         tokio::select! {
             Ok(()) = states.changed() => {}
             Ok(()) = defaults.changed() => {}
-            // Both are over only when the watch is, and then nothing changes any more.
+            // Both end only with the watch, and then nothing changes any longer.
             else => std::future::pending().await,
         }
     }

@@ -17,7 +17,7 @@ const TARGET: &str = "discovery::consul";
 /// of the time to live.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), ConsulError>>,
@@ -67,7 +67,7 @@ impl Keeper {
                     let Some(Order { command, done }) = order else { break };
                     let is_last = matches!(command, Command::Deregister);
                     let outcome = self.obey(command).await;
-                    // Nobody may be waiting any more.
+                    // The caller may have been dropped.
                     let _ = done.send(outcome);
                     if is_last {
                         break;
@@ -131,7 +131,7 @@ impl Keeper {
 
     fn lost(&mut self, error: &ConsulError) {
         let reason = error.explained();
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if *self.state.borrow() == RegistrationState::Registered {
             let service = self.registration.service.effective_id();
             tracing::warn!(target: TARGET, service, reason, "the agent cannot be told, and is told again when it can");

@@ -103,7 +103,7 @@ impl From<Registered> for ServiceDefinition {
             weights: registered.weights,
             tagged_addresses: BTreeMap::new(),
             check: registered.check.map(|check| {
-                // Nobody counts down here: a test says when a check is critical.
+                // There is no countdown here: a test sets a check to critical.
                 CheckDefinition::ttl(check.id, Duration::MAX).with_status(check.status)
             }),
         }

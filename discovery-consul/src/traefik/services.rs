@@ -19,7 +19,7 @@ pub(crate) struct Server {
 ///
 /// # Errors
 ///
-/// Returns the reason why it cannot be one.
+/// Returns the reason why the text cannot be one.
 pub(crate) fn server_of<'t>(
     tags: impl Iterator<Item = (&'t str, &'t str)>,
     service: Option<&str>,
@@ -92,7 +92,7 @@ impl Service {
         said.is_none_or(|(_, value)| !value.eq_ignore_ascii_case("false"))
     }
 
-    /// Its labels. Returns the keys of tags that have no effect.
+    /// Adds the labels of the service to `labels`, and returns the keys of tags that have no effect.
     pub(super) fn labels(&self, labels: &mut Labels) -> Vec<&str> {
         let mut ignored = Vec::new();
         for (setting, (key, value)) in &self.0 {

@@ -279,7 +279,7 @@ fn services_of_traefik_are_one_cluster_or_none() {
     assert_eq!(translated.service.as_deref(), Some("sb"));
     let server = server_of(used.iter().copied(), translated.service.as_deref());
     assert_eq!(server.unwrap().port, Some(82));
-    // Traefik itself does not know which is meant.
+    // Traefik itself does not know which one is intended.
     let unsaid: Vec<_> = list
         .iter()
         .filter(|(key, _)| !key.ends_with("a.service"))

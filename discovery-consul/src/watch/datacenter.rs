@@ -139,7 +139,8 @@ fn follow_checks(watching: &Watching) -> BoxStream<'static, Followed<Vec<Check>>
     followed(follower)
 }
 
-/// A query must stay under way while other things happen, and a stream is kept where a call of `next` would be dropped.
+/// Follows a query in a stream. A call of `next` would be dropped when other events happen, but a query
+/// must stay in flight.
 fn followed<T: PartialEq + Send + Sync + 'static>(
     follower: Follower<T>,
 ) -> BoxStream<'static, Followed<T>> {
@@ -216,7 +217,7 @@ impl Watch {
                 self.answered(Source::Services);
             }
             Followed::Woken { meta, is_anew } => {
-                // An instance of a service that is there already: if it has a check, that says which.
+                // An instance of a known service: if it has a check, that shows which.
                 match meta.index.filter(|_| !is_anew) {
                     Some(index) => self.resync.request_unless_explained(index, Instant::now()),
                     None => {
@@ -306,7 +307,7 @@ impl Watch {
     fn failed(&mut self, source: Source, error: &ConsulError) {
         self.have_ended[source as usize] = true;
         self.is_dirty = true;
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
             let error = error.explained();
@@ -333,7 +334,7 @@ impl Watch {
                 self.last_ok = Some(Moment::now());
                 self.is_dirty |= self.unread.read(name);
                 let is_there = !instances.is_empty();
-                // At most so long, and not all at once.
+                // At most after this time, and not all services at once.
                 let reread = self.watching.options.reread.mul_f64(between(0.6, 0.98));
                 self.schedule.finished(name, is_there.then(|| now + reread));
                 self.store(name, instances);
@@ -349,8 +350,8 @@ impl Watch {
 
     fn store(&mut self, name: &Arc<str>, instances: Vec<ServiceInstance>) {
         if instances.is_empty() {
-            // The two come from different answers. If the list is right it stays, and if it is late its next answer
-            // touches the service again.
+            // The two come from different responses. If the list is right it stays, and if it is late its
+            // next response touches the service again.
             if !self.services.lists(name) {
                 self.is_dirty |= self.said.remove(name).is_some();
             }
@@ -385,7 +386,7 @@ impl Watch {
             self.guard.look(now);
             self.touch_all();
         }
-        // It is judged, and seen whether enough is known, when it is shown.
+        // The decision, and whether enough is known, are made at publication.
         let dues = [self.guard.judge_at(), self.completion.due()];
         self.is_dirty |= dues.into_iter().flatten().any(|at| at <= now);
     }
@@ -418,8 +419,8 @@ impl Watch {
     /// Shows what is known, if that is anything new.
     fn publish(&mut self) {
         let is_settled = self.schedule.is_settled();
-        // It takes a look at every service, which reads that say nothing new are not worth, nor a beginning that is shown
-        // as a whole.
+        // It checks every service, which is not worth it for reads without changes, nor at the start, which
+        // is published as a whole.
         if self.is_beginning() || (!self.is_dirty && is_settled == self.was_settled) {
             return;
         }

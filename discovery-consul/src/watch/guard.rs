@@ -89,7 +89,7 @@ impl Guard {
         }
         Verdict {
             services: with_lost(said, believed, &lost),
-            // A loss that is not judged yet is nothing to tell of.
+            // A loss that is not decided yet is not reported.
             held: if self.since.is_some() { count } else { 0 },
         }
     }
@@ -300,7 +300,7 @@ mod tests {
             guard.look(Instant::now());
             assert_eq!(guard.judge(&before, &nothing, &sight(true, true)).held, 10);
         }
-        // A small loss is none to believe either.
+        // A small loss is not believed either.
         let less = services_with("a", 9);
         assert_eq!(guard.judge(&before, &less, &sight(true, true)).held, 1);
     }

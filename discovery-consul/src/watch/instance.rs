@@ -10,11 +10,11 @@ use crate::client::{HealthEntry, HealthStatus, ServiceWeights, TaggedAddress};
 pub struct ServiceInstance {
     /// The node that it is on.
     pub node: String,
-    /// Its id, unique on its node.
+    /// The instance's id, unique on its node.
     pub id: String,
     /// The address: its own, or that of its node. May be a host name, or empty.
     pub address: String,
-    /// Its port; 0: none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
     /// The address for other datacenters, if one is set.
     pub wan: Option<TaggedAddress>,
@@ -22,7 +22,7 @@ pub struct ServiceInstance {
     pub tags: Vec<String>,
     /// Free text by key.
     pub meta: BTreeMap<String, String>,
-    /// Its share of the requests.
+    /// The instance's share of the requests.
     pub weights: ServiceWeights,
     /// The worst of its checks and of those of its node.
     pub status: HealthStatus,

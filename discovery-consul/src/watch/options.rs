@@ -61,8 +61,8 @@ pub enum Datacenters {
 /// Servers with another history than before, or after an outage, may not know everything yet. Then any loss
 /// is held until it is confirmed, even a small one.
 ///
-/// A token that could see Consul's own service and cannot any more has lost its rights: nothing is believed to be gone as
-/// long as that is so.
+/// A token that could see Consul's own service and no longer can has lost its rights: meanwhile no loss is
+/// trusted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ShrinkGuard {

@@ -14,7 +14,7 @@ pub type Services = BTreeMap<Arc<str>, Arc<ServiceState>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceState {
-    /// Its instances, healthy or not, by node and id.
+    /// The instances, healthy or not, sorted by node and id.
     pub instances: Vec<ServiceInstance>,
 }
 
@@ -22,9 +22,9 @@ pub struct ServiceState {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DatacenterState {
-    /// Its name.
+    /// The datacenter's name.
     pub datacenter: Arc<str>,
-    /// Its services: each as it was last read.
+    /// The datacenter's services, each as it was last read.
     pub services: Services,
     /// True if everything was read at least once, except the services that are
     /// [unknown](field@Self::unknown) after [a while](super::WatchOptions::unread_grace).

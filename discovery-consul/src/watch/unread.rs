@@ -19,7 +19,7 @@ struct Unread {
 }
 
 impl UnreadServices {
-    /// Notes that a service could not be read. Returns how often that had happened in a row.
+    /// Records that a service could not be read. Returns the number of consecutive failures.
     pub(super) fn failed(&mut self, name: &Arc<str>, reason: Arc<str>) -> u32 {
         let attempts = self.0.get(name).map_or(0, |unread| unread.attempts);
         let unread = Unread {
@@ -64,7 +64,7 @@ impl UnreadServices {
 #[derive(Debug)]
 pub(super) struct Completion {
     grace: Duration,
-    /// Since when only services are missing that cannot be read.
+    /// The time from which on only services are missing that cannot be read.
     waits_since: Option<Instant>,
     is_complete: bool,
 }
@@ -78,7 +78,7 @@ impl Completion {
         }
     }
 
-    /// Records that every service was tried. Unreadable ones are waited for, but not for ever: one of them
+    /// Records that every service was tried. Unreadable ones are waited for, but not forever: one of them
     /// may never respond.
     pub(super) fn tried(&mut self, has_unknown: bool, now: Instant) {
         if self.is_complete {

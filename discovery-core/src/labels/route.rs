@@ -181,7 +181,7 @@ fn values(node: &LabelNode<'_>, names: &RouteLabels) -> Option<Vec<String>> {
 fn condition_name(node: &LabelNode<'_>) -> Option<String> {
     let name = node.text("Name");
     if name.is_none() {
-        // The rest is read all the same, so that it is not reported as unknown on top.
+        // The rest is read nevertheless, so that it is not reported as unknown in addition.
         for label in ["Values", "Mode", "IsCaseSensitive"] {
             node.raw(label);
         }

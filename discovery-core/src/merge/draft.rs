@@ -43,8 +43,8 @@ impl Worker {
         let mut left_out = LeftOut::default();
         let mut reverted = Vec::new();
         let mut problems = Vec::new();
-        // Every turn but the last leaves something out, so there is an end; a validator that objects to something new
-        // each time is stopped all the same.
+        // Every turn but the last leaves something out, so the loop ends; a validator with a new objection
+        // each time is stopped by the limit.
         for _ in 0..=self.options.max_objections {
             let mut combined = self.combine(&reverted, &left_out).await?;
             let unresolved = match &mut self.resolutions {

@@ -44,7 +44,7 @@ pub(super) struct Source {
     pub(super) newest: Option<Arc<Prepared>>,
     /// The configuration that serves.
     pub(super) serving: Option<Arc<Prepared>>,
-    /// Since when the newest configuration is not the one that serves.
+    /// The time since which the newest configuration is not the one that serves.
     pub(super) refused_since: Option<Moment>,
     /// The unusable configuration that was last counted, while it stays unusable.
     pub(super) unusable: Option<Unusable>,
@@ -63,12 +63,12 @@ pub(super) struct Source {
 pub(super) enum Unusable {
     /// A rejected configuration.
     Refused(Revision),
-    /// There is none, since what there is cannot be read.
+    /// No configuration, since the current one cannot be read.
     Unread(Problems),
 }
 
 impl Source {
-    /// Notes whether the newest configuration can be used. Returns whether it is one that cannot, and was not known.
+    /// Records whether the newest configuration can be used. Returns true if it cannot, and that is new.
     pub(super) fn note_usable(&mut self, state: &ProviderState, is_reverted: bool) -> bool {
         let stands_as_a_whole = self.preparation.strictness == Strictness::AllOrNothing;
         let is_unread = state.status.state == SourceState::Failing && state.problems.has_errors();
@@ -101,7 +101,7 @@ impl Source {
         Some(input)
     }
 
-    /// Notes what serves from now on as accepted.
+    /// Records the serving configuration as accepted.
     pub(super) fn accept(&mut self, position: usize, left_out: &LeftOut) {
         if self.preparation.strictness == Strictness::AllOrNothing {
             return;
@@ -144,7 +144,7 @@ impl Worker {
             };
             let ended = Instant::now();
             let resolved = self.changed(retry).await;
-            // Whatever changes until then is part of the same publication.
+            // Changes until then are part of the same publication.
             let earliest = ended + self.options.min_gap;
             if let Some(resolutions) = &mut self.resolutions {
                 let latest = if resolved {
@@ -158,7 +158,7 @@ impl Worker {
         }
     }
 
-    /// Waits until something changes. Returns whether it was a resolution.
+    /// Waits until something changes. Returns true if it was a resolution.
     async fn changed(&mut self, retry_at: Option<Instant>) -> bool {
         let resolutions = &mut self.resolutions;
         let resolved = async {
@@ -246,7 +246,7 @@ async fn any_changed(sources: &mut [Source]) {
         .collect();
     poll_fn(|context| {
         for (wait, open) in &mut waits {
-            // A provider that is gone has nothing new to say, but would be ready for ever.
+            // A provider that was dropped has no more changes, but would be ready forever.
             if **open && let Poll::Ready(result) = wait.as_mut().poll(context) {
                 match result {
                     Ok(()) => return Poll::Ready(()),

@@ -40,7 +40,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// A configuration that our own code could not cope with.
+    /// Creates the form of a configuration whose check panicked or took too long.
     pub(super) fn failed(revision: Revision, broken: &Broken) -> Self {
         let message = format!("checking the configuration {broken}");
         Self {
@@ -71,7 +71,7 @@ impl Preparation {
             provider: &self.provider,
         };
         let mut listed = Listed::of(&config);
-        // Shared with the provider unless somebody edits it.
+        // Shared with the provider unless a filter edits it.
         let mut problems = match self.filters.is_empty() {
             true => Problems::new(),
             false => filter_config(&self.filters, &context, Arc::make_mut(&mut config)),

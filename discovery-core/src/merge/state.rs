@@ -16,7 +16,7 @@ use crate::status::ProviderStatus;
 pub struct MergedState {
     /// The snapshot that serves. Empty until the first provider has a configuration.
     pub snapshot: Arc<Snapshot>,
-    /// Since when it serves.
+    /// The time since which the snapshot serves.
     pub since: Moment,
     /// Number of published snapshots.
     pub publications: u64,
@@ -56,8 +56,8 @@ impl MergedState {
         self.origins.providers.get(*self.origins.clusters.get(id)?)
     }
 
-    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with `/Routes` or `/Clusters`, with the
-    /// provider that it comes from and the place where it is written.
+    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with
+    /// `/Routes` or `/Clusters`, with the provider that it comes from and the place where it is written.
     pub fn placed(&self, problem: Problem) -> SourcedProblem {
         let origins = &self.origins;
         let owner = match named(&problem.pointer) {
@@ -128,7 +128,7 @@ impl std::fmt::Display for SourcedProblem {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ProviderReport {
-    /// Its name.
+    /// The provider's name.
     pub name: Arc<str>,
     /// True if the proxy is not ready without the provider.
     pub required: bool,
@@ -147,7 +147,7 @@ pub struct ProviderReport {
     pub routes: usize,
     /// Number of clusters that it contributes.
     pub clusters: usize,
-    /// Its status.
+    /// The provider's status.
     pub status: ProviderStatus,
     /// Problems that the provider itself reports.
     pub problems: Problems,

@@ -38,7 +38,7 @@ pub(crate) struct Store {
     behind: bool,
     /// The time of the last write.
     saved_at: Option<Instant>,
-    /// Not to be tried again before.
+    /// The time before which writing is not retried.
     retry_at: Option<Instant>,
 }
 
@@ -60,7 +60,7 @@ impl Store {
         self.behind && self.retry_at.is_none_or(|at| now >= at)
     }
 
-    /// Notes how writing went.
+    /// Records the result of a write.
     pub(crate) fn saved(&mut self, ok: bool, now: Instant) {
         self.behind = !ok;
         if ok {
@@ -142,7 +142,7 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
         }
         _ => require_regular(path)?,
     }
-    // Whoever could put a file here could say where requests go.
+    // Anyone who can put a file here decides where requests go.
     check_directory(path)?;
     let file = match File::open(path) {
         Ok(file) => file,

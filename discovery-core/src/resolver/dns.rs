@@ -109,8 +109,9 @@ impl DnsResolver {
         self
     }
 
-    /// Sets how long looking up one name may take, in place of 2 s. All names of a cluster take two and a quarter times
-    /// as long at most, which should be less than [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout).
+    /// Sets the time limit for looking up one name. All names of a cluster take two and a quarter times as
+    /// long at most, which should be less than
+    /// [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout). Default: 2 s.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -135,7 +136,7 @@ impl DnsResolver {
         }
         let mut found = HashMap::with_capacity(names.len());
         while let Ok(Some(ended)) = timeout_at(deadline, running.join_next()).await {
-            // Panics are contained inside, and nobody aborts the tasks.
+            // Panics are contained inside, and the tasks are never aborted.
             if let Ok((name, addresses)) = ended {
                 found.insert(name, addresses);
             }
@@ -202,7 +203,7 @@ fn usable(mut addresses: Vec<IpAddr>, family: AddressFamily) -> Vec<IpAddr> {
         AddressFamily::V4 => address.is_ipv4(),
         AddressFamily::V6 => address.is_ipv6(),
     });
-    // Name servers rotate their answers. Order must not look like a change.
+    // Name servers rotate their results. Order must not look like a change.
     addresses.sort_unstable();
     addresses.dedup();
     addresses.truncate(MAX_ADDRESSES);

@@ -25,8 +25,8 @@ struct Name {
 }
 
 impl Names {
-    /// Notes that these are the names of a cluster, every one once. Others that it had before are forgotten, if no other
-    /// cluster has them. Returns which of them were slow.
+    /// Records the names of a cluster, every one once, and returns true for those that were slow. Its
+    /// earlier names are forgotten, if no other cluster has them.
     pub(super) fn ask(&mut self, cluster: &ClusterId, names: &[Arc<str>]) -> Vec<bool> {
         for name in names {
             self.names.entry(Arc::clone(name)).or_default().clusters += 1;
@@ -59,7 +59,8 @@ impl Names {
         }
     }
 
-    /// Notes that looking a name up failed, and whether it was too slow if it was tried. Returns what it stood for before.
+    /// Records a failed look-up of a name, and whether it took too long if it was tried. Returns the
+    /// earlier result of the name.
     pub(super) fn failed(&mut self, name: &str, slow: Option<bool>) -> Vec<IpAddr> {
         let Some(known) = self.names.get_mut(name) else {
             return Vec::new();

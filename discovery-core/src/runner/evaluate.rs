@@ -15,11 +15,12 @@ use crate::labels::LabelsParser;
 /// The evaluation of a service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Evaluation {
-    /// Its configuration. `None` if it did not opt in to be served. Without meaning if there are errors.
+    /// The service's configuration. `None` if the service did not opt in to be served. It has no meaning if
+    /// there are errors.
     pub(super) fragment: Option<Arc<ProxyConfig>>,
-    /// Its problems.
+    /// The service's problems.
     pub(super) problems: Problems,
-    /// Its last known good rules with its current destinations, in case the fragment is unusable.
+    /// The service's last known good rules with its current destinations, in case the fragment is unusable.
     pub(super) fallback: Option<Arc<ProxyConfig>>,
 }
 
@@ -90,7 +91,7 @@ impl Evaluator {
         mut fragment: Arc<ProxyConfig>,
         problems: &mut Problems,
     ) -> Option<Arc<ProxyConfig>> {
-        // Shared with the source unless somebody edits it.
+        // Shared with the source unless a filter edits it.
         if !self.filters.is_empty() {
             problems.append(self.filter(Arc::make_mut(&mut fragment)));
         }

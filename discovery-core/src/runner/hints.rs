@@ -141,7 +141,7 @@ impl Hints {
 
     fn take_due(&mut self, registry: &Registry) -> Vec<UnreachableService> {
         let now = Instant::now();
-        // Whoever had no failure for long begins from the start.
+        // A service without a failure for long begins from the start.
         let forgotten = self.interval * FORGOTTEN;
         self.looked.retain(|_, looked| {
             looked.due.is_some() || looked.at.is_some_and(|at| now < at + forgotten)

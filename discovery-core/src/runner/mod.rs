@@ -142,7 +142,7 @@ impl Runner {
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     #[track_caller]
     pub fn start(self) -> DiscoveryProvider {
         let (mut provider, driver) = self.into_parts();
@@ -238,8 +238,8 @@ pub struct Once {
 ///
 /// # Cancel safety
 ///
-/// Dropping it drops the calls to the source that are in flight, and sets the provider's state to
-/// [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
+/// May be dropped at any time. That drops the calls to the source that are in flight, and sets the
+/// provider's state to [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
 #[must_use = "nothing is discovered unless the driver is polled"]
 pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
 
@@ -315,14 +315,14 @@ impl Drop for DiscoveryProvider {
 /// The wait after a round in which validators took all the time, so that some services have never been validated.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// Round after round.
+/// Runs one round after the other.
 async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     if worker.restore().await.is_none() {
         return;
     }
     let options = worker.options.clone();
     let mut schedule = Schedule::new(&options);
-    // Whether a trigger has made a round begin early since the source last answered.
+    // True if a trigger has started a round early since the last successful poll.
     let mut hurried = false;
     let mut was_away = false;
     loop {
@@ -342,7 +342,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
         if std::mem::replace(&mut was_away, is_away) && !is_away {
             hints.source_is_back();
         }
-        // Looking takes half of the time at most, whatever a round costs.
+        // Refreshes take at most half of the time, independent of the cost of a round.
         let mut look_from = (ended + (ended - started)).max(started + options.min_gap);
         let mut may_look = true;
         let (wait, early, patience) = match end {
@@ -357,8 +357,9 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
                 let wait = if behind { wait.min(CATCH_UP) } else { wait };
                 (wait, true, Duration::ZERO)
             }
-            // Who is back says so. But a source that fails and says "changed" all the time must not defeat the
-            // back-off, so it is heard once, not before the first step, and not if it asked for patience itself.
+            // A source that is back notifies of it. But one that fails and notifies of changes all the time
+            // must not defeat the back-off: it is heard once, not before the first step, and not if it
+            // requested a longer wait.
             RoundEnd::Failed(error, failures) => {
                 let early = !hurried && error.retry_after().is_none();
                 look_from = look_from.max(ended + schedule.first_step());

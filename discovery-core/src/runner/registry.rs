@@ -83,7 +83,7 @@ impl Registry {
         problems: &mut Problems,
     ) -> Vec<DiscoveredService> {
         if !self.keep_order {
-            // Stable: of two services with one name the first in the answer stays the first.
+            // Stable: of two services with one name the first in the result stays the first.
             services.sort_by(|a, b| a.name.cmp(&b.name));
         }
         let mut seen = HashSet::with_capacity(services.len());

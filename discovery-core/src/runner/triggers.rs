@@ -96,7 +96,7 @@ impl Triggers {
                 () = self.next() => {
                     let now = Instant::now();
                     start = at(now);
-                    // A source that says "changed" without end must not keep a core busy.
+                    // A source that notifies without end must not keep a core busy.
                     let deaf = (pause.debounce / 8).max(Duration::from_millis(1));
                     sleep_until((now + deaf).min(start)).await;
                 }

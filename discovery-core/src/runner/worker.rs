@@ -26,7 +26,7 @@ pub(super) struct Worker {
     pub(super) evaluator: Arc<Evaluator>,
     pub(super) validation: Validation,
     pub(super) options: RunnerOptions,
-    /// `None` while a thread elsewhere works on it.
+    /// The registry. `None` while another thread works on it.
     pub(super) registry: Option<Registry>,
     pub(super) publisher: Publisher,
     pub(super) store: Option<Store>,
@@ -120,7 +120,7 @@ impl Worker {
         .await?;
         self.registry = Some(registry);
 
-        // This runs parsers and filters of others, which nobody can stop.
+        // This runs foreign parsers and filters, which cannot be stopped.
         let evaluator = Arc::clone(&self.evaluator);
         let limit = self.options.discover_timeout;
         let evaluated = self.evaluation.run(limit, move || {
@@ -214,11 +214,11 @@ impl Worker {
         .await?;
         self.registry = Some(registry);
         if in_doubt.is_empty() {
-            // Whoever waited for a turn needs none any more.
+            // Services that waited for validation no longer need it.
             self.validation.fallbacks(Vec::new()).await;
             return Some(Ok(answer));
         }
-        // This runs parsers and filters of others, which nobody can stop.
+        // This runs foreign parsers and filters, which cannot be stopped.
         let evaluator = Arc::clone(&self.evaluator);
         let limit = self.options.discover_timeout;
         let made = self.evaluation.run(limit, move || {
@@ -304,6 +304,7 @@ impl Worker {
             }
         };
         let listed = kept.len();
+        // The rules of filters and validators may have changed since the file was written.
         let (kept, mut dropped) = self.still_good(kept).await?;
         let confirmed = kept.iter().map(|service| service.good.at);
         let oldest = confirmed.max_by_key(crate::moment::Moment::age);
@@ -356,7 +357,7 @@ impl Worker {
             .await;
         let mut still = Vec::with_capacity(kept.len());
         for (service, verdict) in kept.into_iter().zip(verdicts) {
-            // A validator that cannot answer has accepted the service before.
+            // A validator that cannot respond has accepted the service before.
             if verdict.answered && verdict.problems.has_errors() {
                 let pointer = pointer_to("/Services", &service.name);
                 dropped.append(verdict.problems.under(&pointer));

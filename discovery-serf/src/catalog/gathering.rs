@@ -1,4 +1,4 @@
-//! From members to services.
+//! The conversion of members to services.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -120,7 +120,7 @@ impl Gathering<'_> {
             self.leave_out(member, None, "has no `service`");
         }
         if is_legacy && !members.is_empty() {
-            // A node without the tag may be the proxy's own, and requests to it would come back for ever.
+            // A node without the tag may be the proxy's own, and requests to it would come back forever.
             self.catalog.legacy = Some(Service {
                 problems: said.into_problems(),
                 ..Service::default()
@@ -141,8 +141,8 @@ impl Gathering<'_> {
             let service = self.service(&members, &name);
             gathered.push((ClusterId::new(Arc::clone(&name)), name, service));
         }
-        // Ids are compared ignoring case, so two such services would be one. Who has instances goes before who is kept
-        // without any, then the order of the names decides.
+        // Ids are compared ignoring case, so two such services would be one. A service with instances
+        // precedes one that is kept without any, then the order of the names decides.
         gathered.sort_by_key(|(_, _, gathered)| gathered.service.instances.is_empty());
         let mut by_id: HashMap<ClusterId, Arc<str>> = HashMap::with_capacity(gathered.len());
         let mut listed: HashSet<ClusterId> = HashSet::with_capacity(gathered.len());
@@ -186,7 +186,7 @@ impl Gathering<'_> {
         self.catalog.problems.append(problems.into_problems());
     }
 
-    /// The service of these members, which come in [`order`].
+    /// Returns the service of these members, which are in [`order`].
     fn service(&mut self, members: &[&Member], name: &Arc<str>) -> Gathered {
         let mut said = Said::default();
         let mut entries = Vec::with_capacity(members.len());
@@ -231,6 +231,7 @@ impl Gathering<'_> {
             ),
         };
         let hint = match hint {
+            // A wrong hint must not make the service take all requests, as one without a hint may.
             RouteHint::None if says_one => RouteHint::Unusable,
             hint => hint,
         };
@@ -254,7 +255,7 @@ impl Gathering<'_> {
         let mut ignored = Said::default();
         let entries = members.iter().map(|&(member, address)| {
             let port = member.tags.bytes(tags::HTTP_PORT).unwrap_or_default();
-            // In the order that they have while they are instances, as far as that can be told.
+            // In the order that they have while they are instances, as far as known.
             let socket = SocketAddr::new(address, tags::http_port(port).unwrap_or_default());
             let instance = instance_of(member, socket, tags::Scheme::Http, &mut ignored);
             Entry { member, instance }
@@ -287,7 +288,7 @@ impl Gathering<'_> {
         Ok(address)
     }
 
-    /// The instance that a member is, or why it is none.
+    /// Returns the instance of a member, or the reason why it has none.
     fn instance(
         &self,
         member: &Member,

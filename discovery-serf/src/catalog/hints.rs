@@ -36,7 +36,7 @@ fn first(
         .iter()
         .filter_map(|entry| Some((entry.member, hint(entry)?)));
     let (decides, used) = hints.next()?;
-    // Many instances say the same, and each text is looked at once.
+    // Many instances have the same text, and each text is checked once.
     let mut seen = HashSet::from([used.clone()]);
     for (member, other) in hints {
         if seen.contains(&other) {

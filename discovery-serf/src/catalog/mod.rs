@@ -12,12 +12,14 @@
 //! | `host` | the host that requests name | `route-path` decides | as if it were missing |
 //! | `route-path` | a route template for the paths of requests | see [`RouteHint`] | as if it were missing |
 //! | `health-path` | the path of health probes | `/health` | as if it were missing |
-//! | `weight` | 0 to 1000; 0 gets no requests, unless all have it: then all are equal | 1 | 1, or 1000 for more than that |
+//! | `weight` | 0 to 1000; 0 gets no requests, unless all have it | 1 | 1, or 1000 for more than that |
 //! | `version`, `region` | any text | none | – |
 //! | `instance` | the destination's id | `ip:port` | as if it were missing |
 //!
-//! `host` and `route-path` are of the service: of instances that disagree, the one whose key comes first decides, and all
-//! stay destinations.
+//! Instances share the requests equally if all of a service have the weight 0.
+//!
+//! `host` and `route-path` belong to the service: if instances disagree, the one whose key comes first
+//! decides, and all stay destinations.
 
 mod gathering;
 mod hints;
@@ -67,7 +69,7 @@ pub struct ServiceCatalog {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Service {
-    /// Its instances, in the byte order of their keys.
+    /// The service's instances, in the byte order of their keys.
     pub instances: Vec<ServiceInstance>,
     /// The hint that tells its requests from others.
     pub hint: RouteHint,
@@ -95,7 +97,7 @@ pub enum RouteHint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceInstance {
-    /// Its id, unique in the service even if case is ignored: the tag `instance`, or `ip:port`.
+    /// The instance's id, unique in the service even if case is ignored: the tag `instance`, or `ip:port`.
     pub key: String,
     /// The node.
     pub member: Arc<str>,
@@ -109,7 +111,7 @@ pub struct ServiceInstance {
     pub route_path: Option<String>,
     /// The path of its health probes, which begins with `/`.
     pub health_path: Option<String>,
-    /// Its share of the requests, from 0 to 1000.
+    /// The instance's share of the requests, from 0 to 1000.
     pub weight: u32,
     /// The version that it runs.
     pub version: Option<String>,
@@ -118,7 +120,7 @@ pub struct ServiceInstance {
 }
 
 impl ServiceInstance {
-    /// Its URL: `http://10.0.0.1:8080`, `https://[fd00::2]:8443`.
+    /// Returns the URL of the instance: `http://10.0.0.1:8080`, `https://[fd00::2]:8443`.
     pub fn address(&self) -> String {
         format!("{}://{}", self.scheme, self.socket)
     }

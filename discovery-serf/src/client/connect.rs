@@ -26,7 +26,7 @@ impl SerfClient {
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     ///
     /// # Cancel safety
     ///
@@ -48,7 +48,7 @@ impl SerfClient {
                 return Err(error(ClientErrorKind::TimedOut, detail));
             }
         };
-        // Requests are short and somebody waits for each. If this fails, so will the rest.
+        // Requests are short and each is waited for. If this fails, so will the rest.
         let _ = stream.set_nodelay(true);
         Self::connect_over(stream, options).await
     }
@@ -58,11 +58,11 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Those of [`connect`](Self::connect), except [`Unreachable`](ClientErrorKind::Unreachable).
+    /// The errors of [`connect`](Self::connect), except [`Unreachable`](ClientErrorKind::Unreachable).
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     ///
     /// # Cancel safety
     ///
@@ -76,7 +76,8 @@ impl SerfClient {
         };
         match client.introduce(options).await {
             Ok(()) => Ok(client),
-            // Somebody else, who talked before being asked, is known by what was said, and not by the end that came of it.
+            // Another server, which sent data first, is recognized by that data, and not by the end of the
+            // connection.
             Err(error) if error.kind() == ClientErrorKind::Closed => {
                 Err(client.end().cloned().unwrap_or(error))
             }
@@ -89,7 +90,8 @@ impl SerfClient {
         let handshake = Request::Handshake { version: VERSION };
         self.handle.tell(&handshake, within).await?;
         if let Some(key) = options.auth_key.clone() {
-            // Awaited before anything else is sent: an agent that has refused a command takes its body for the next one.
+            // Awaited before anything else is sent: an agent that has rejected a command takes its body for
+            // the next one.
             self.handle.tell(&Request::Auth { key }, within).await?;
         }
         Ok(())

@@ -13,7 +13,7 @@ pub(super) async fn current(options: &SerfOptions) -> Result<Option<AuthKey>, Ke
         Ok(key) => key.map(Some),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and nobody will see what comes of this.
+            // The runtime is shutting down, and the result is not used.
             Err(_) => Ok(None),
         },
     }

@@ -164,7 +164,8 @@ impl Discoverer for SerfDiscoverer {
         }
     }
 
-    // `unreachable` is ignored: events come as soon as the agent knows of a change, and it knows no more when asked.
+    // `unreachable` is ignored: events come as soon as the agent knows of a change, and a poll reveals no
+    // more.
     async fn changed(&self) {
         self.shared.signal.wait().await;
     }

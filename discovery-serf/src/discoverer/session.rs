@@ -41,12 +41,12 @@ impl Drop for Watching {
 }
 
 impl Session {
-    /// Connects, and subscribes to events. Its members may be listed only after the agent has accepted:
+    /// Connects, and subscribes to events. The members may be listed only after the agent has accepted:
     /// later changes are events, and earlier ones are in the list.
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the connection is closed.
+    /// May be dropped at any time. The connection is then closed.
     pub(super) async fn open(
         agent: &Arc<str>,
         options: &ConnectOptions,
@@ -81,7 +81,7 @@ impl Session {
         if !prefilter {
             return self.client.members().await;
         }
-        // Not by status: who has failed or is leaving is a part of the picture.
+        // Not by status: failed and leaving members are needed too.
         let with_service = MemberFilter::default().with_tag("service", ".+");
         self.client.members_filtered(&with_service).await
     }

@@ -22,7 +22,7 @@ impl Signal {
         }
     }
 
-    /// Something happened.
+    /// Starts the next round early, because of an event.
     pub(super) fn happened(&self) {
         self.happened.notify_one();
     }

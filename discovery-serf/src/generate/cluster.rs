@@ -15,7 +15,7 @@ const MOST_COPIES: usize = 1_000;
 /// The settings that all clusters share.
 pub(super) struct ClusterPlan<'o> {
     options: &'o GenerateOptions,
-    /// The path of probes for who names none.
+    /// The path of probes for instances that name none.
     health_path: String,
 }
 

@@ -1,8 +1,8 @@
 //! Routes and clusters of a catalog.
 //!
-//! A service becomes a cluster `service:{name}` and a route `route:{name}`, the service of legacy mode `backend-cluster` and
-//! `backend-route`. A service without a [`RouteHint`] has no route, unless it is the only one:
-//! then its route takes everything.
+//! A service becomes a cluster `service:{name}` and a route `route:{name}`, the service of legacy mode
+//! `backend-cluster` and `backend-route`. A service without a [`RouteHint`] has no route, unless it is the
+//! only one: then its route takes everything.
 //!
 //! With [`version_header`](GenerateOptions::version_header), each version of a service gets an additional
 //! cluster `service:{name}@version={version}` and route `route:{name}@version={version}`, which matches the

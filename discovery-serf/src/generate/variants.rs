@@ -105,7 +105,7 @@ impl Kind<'_> {
             return values;
         }
         let some_weigh = instances.iter().any(|instance| instance.weight > 0);
-        // Who is drained gets nothing new, however it is asked for; where all are, nobody is.
+        // A drained instance gets no new requests by any header; where all are drained, none is.
         let is_drained = |instance: &ServiceInstance| instance.weight == 0 && some_weigh;
         for (position, instance) in instances.iter().enumerate() {
             let Some(label) = (self.label)(instance).filter(|_| !is_drained(instance)) else {

@@ -63,7 +63,7 @@ pub struct TagsTooLong {
 pub struct TagLength {
     /// The tag's name.
     pub tag: String,
-    /// Its length in bytes, with its name and the overhead of both.
+    /// The tag's length in bytes: its name, its value, and the overhead of both.
     pub encoded: usize,
 }
 

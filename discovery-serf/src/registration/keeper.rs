@@ -31,7 +31,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// to 30 s later.
 const ONCE_MORE: Duration = Duration::from_secs(2);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), RegistrationError>>,
@@ -115,7 +115,7 @@ impl Keeper {
                     let Some(Order { command, done }) = order else { break };
                     let last = matches!(command, Command::Withdraw | Command::Leave);
                     let outcome = self.obey(command).await;
-                    // Nobody may be waiting any more.
+                    // The caller may have been dropped.
                     let _ = done.send(outcome);
                     if last {
                         break;
@@ -146,7 +146,7 @@ impl Keeper {
         let announced = self.say(Message::Announce).await;
         match &announced {
             Ok(_) => self.told(),
-            // It may not have been told, or have been told and not have said so: once more.
+            // It may not have the tags, or may have them without a reply: send them once more.
             Err(error @ RegistrationError::Agent(_)) => self.lost(Some(error.clone())),
             // It never will be.
             Err(_) => self.wanted = before,
@@ -192,7 +192,7 @@ impl Keeper {
     /// Sends a message to the agent. Returns the node's name.
     async fn say(&mut self, message: Message) -> Result<String, RegistrationError> {
         match self.try_to_say(message).await {
-            // That the connection had ended was not known before. Whatever it is may be said twice.
+            // The end of the connection was not known before. Every message may be sent twice.
             Err(RegistrationError::Agent(error)) if error.kind() == ClientErrorKind::Closed => {
                 self.client = None;
                 self.try_to_say(message).await
@@ -226,7 +226,7 @@ impl Keeper {
         Ok(node.name)
     }
 
-    /// The connection, if need be a new one.
+    /// Returns the connection, a new one if necessary.
     async fn connected(&mut self) -> Result<SerfClient, RegistrationError> {
         if let Some(client) = self.client.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
@@ -236,7 +236,7 @@ impl Keeper {
         Ok(client)
     }
 
-    /// The agent has what is wanted.
+    /// Records that the agent has the wanted tags.
     fn told(&mut self) {
         self.failures = 0;
         self.next = Instant::now() + HEARTBEAT;
@@ -245,7 +245,7 @@ impl Keeper {
 
     /// Records that the agent is unavailable, or rejected the message. It is retried after a pause.
     fn lost(&mut self, error: Option<RegistrationError>) {
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if self.state.borrow().is_announced() {
             let service = self.wanted.service();
             let error = error.as_ref().map(tracing::field::display);

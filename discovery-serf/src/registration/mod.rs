@@ -26,11 +26,13 @@
 //! # }
 //! ```
 //!
-//! An agent that has forgotten the service without having gone, because it has read its configuration again (SIGHUP), is
-//! told again within ten seconds. What somebody changes by hand, a weight or the name of the service, stays as it is.
+//! An agent that is still running but has lost the service, because it has read its configuration again
+//! (SIGHUP), gets the tags again within ten seconds. Manual changes, of a weight or of the name of the
+//! service, are kept.
 //!
-//! One node announces one instance of one service, since tags belong to the node: each instance has an agent of its own,
-//! with a node name of its own. Of two that register the same service at one agent the last one is announced. Proxies send requests to the address that the agent gossips from, at the port of the registration.
+//! One node announces one instance of one service, since tags belong to the node: each instance has a
+//! separate agent, with a separate node name. If two register the same service at one agent, the last one
+//! is announced. Proxies send requests to the gossip address of the agent, at the port of the registration.
 
 mod agent;
 mod announce;
@@ -76,7 +78,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// An instance of a service, at a port of the address that its agent gossips from.
+    /// Creates an instance of a service, at a port of the address that its agent gossips from.
     ///
     /// A service needs a host or a path to be routed to, unless it is the only one of its cluster.
     pub fn new(service: impl Into<String>, http_port: u16) -> Self {
@@ -169,8 +171,8 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`RegistrationError::InvalidTag`] for the first tag that is wrong, [`RegistrationError::NoService`],
-    /// [`RegistrationError::TagsTooLong`].
+    /// Returns [`RegistrationError::InvalidTag`] for the first invalid tag,
+    /// [`RegistrationError::NoService`], or [`RegistrationError::TagsTooLong`].
     pub fn check(&self) -> Result<(), RegistrationError> {
         let bytes = |key: &str| self.tags.bytes(key).unwrap_or_default();
         // What is blank counts as absent, which is an error for these two alone.
@@ -192,17 +194,17 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check), where the tags that the node has besides are counted too; when the node announces
-    /// another service already; when the agent cannot be reached or does not let itself be told. After an error nothing
-    /// is kept: call again.
+    /// The errors of [`check`](Self::check), which then counts the other tags of the node too. Returns an
+    /// error as well if the node already announces another service, or if the agent cannot be reached or
+    /// rejects the tags. After an error nothing is kept: call again.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the tags may be set or not, and are not kept.
+    /// If the future is dropped, the tags may be set or not, and are not kept.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub async fn register(&self, agent: &ConnectOptions) -> Result<Registered, RegistrationError> {
         let agent = Agent::new(agent.clone(), None);
         Registered::start(self.clone(), agent).await
@@ -213,7 +215,7 @@ impl Registration {
     ///
     /// # Errors, cancel safety and panics
     ///
-    /// As [`register`](Self::register).
+    /// The same as of [`register`](Self::register).
     pub async fn register_over(
         &self,
         dialer: impl Dial + 'static,

@@ -109,7 +109,7 @@ where
 
 /// Waits while the agent is stalled.
 async fn goes_on(state: &mut watch::Receiver<State>) {
-    // Without a sender nobody stalls it.
+    // Without a sender it is never stalled.
     let _ = state.wait_for(|state| !state.is_stalled).await;
 }
 

@@ -31,7 +31,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of every call.
+    /// The errors of every call.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn cluster_version(&self) -> Result<String, CallError> {
         let call = Call::get("6.4").at("/$/GetClusterVersion");
         let Version { version } = self.shared.read(&call, self.deadline()).await?;
@@ -188,7 +192,7 @@ impl ClusterCalls for Client {
     }
 
     async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError> {
-        // It asks, in spite of its method: what is asked for does not fit into a URL.
+        // A read, in spite of its method: its query does not fit into a URL.
         let call = Call::post("6.0", Safety::Reads, ClusterHealthChunk::QUERY)
             .at("/$/GetClusterHealthChunk");
         let chunk: ClusterHealthChunk = self.shared.read(&call, self.deadline()).await?;

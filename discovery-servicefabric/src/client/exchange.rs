@@ -95,7 +95,8 @@ impl Shared {
                 Step::Again { elsewhere, .. } => elsewhere,
             };
             if elsewhere {
-                // Others need not find out themselves that it cannot be reached. An answer says nothing about theirs.
+                // Other calls need not detect the failure themselves. A response tells nothing about
+                // theirs.
                 if failure.error.status().is_none()
                     || failure.error.kind() == CallErrorKind::Unreachable
                 {
@@ -142,7 +143,7 @@ impl Shared {
                 if let Some(hint) = hint::of_transport(kind, endpoint.is_secure()) {
                     wrong = wrong.with_hint(hint);
                 }
-                // What the error itself says is in the message already.
+                // The text of the error itself is in the message already.
                 if let Some(source) = error.into_source() {
                     wrong = wrong.with_source(source);
                 }

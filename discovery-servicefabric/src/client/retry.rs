@@ -86,7 +86,7 @@ impl Attempts {
         if verdict.elsewhere && self.others > 0 {
             self.others -= 1;
             return match verdict.may_pass {
-                // What another gateway asked for, that one did not.
+                // The wait that another gateway requested does not apply to this one.
                 true => Step::Again {
                     wait: self.wait(random),
                     elsewhere: true,

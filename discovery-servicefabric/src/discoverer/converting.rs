@@ -52,7 +52,7 @@ impl Conversion {
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the thread ends after the service that it is at.
+    /// May be dropped at any time. The thread then ends after its current service.
     pub(super) async fn run(self, turn: &Arc<Semaphore>) -> Result<Converted, DiscoverError> {
         let Ok(turn) = Arc::clone(turn).try_acquire_owned() else {
             let message = "labels that were read in an earlier round are still being parsed";
@@ -99,7 +99,7 @@ impl Conversion {
             let list = memory.lists.get(&known.application.name);
             match list.and_then(|list| list.failed.as_ref()) {
                 None => self.one(known, &mut making),
-                // It was there, and may be. It is named so that it keeps its place among the others.
+                // It existed and may still exist. It is listed, to keep its place among the others.
                 Some(failed) if known.was_served() => {
                     self.unread(known, failed.problem.clone(), &mut making);
                 }
@@ -149,7 +149,7 @@ impl Conversion {
         let Some(labels) = &known.labels else { return };
         match (labels.enlisted, &known.read) {
             (Enlisted::No, _) => {
-                // The parser may know which label was probably meant.
+                // The parser may know the label that was probably intended.
                 let parsed =
                     self.parsed(name, &Arc::new(known.described(labels, Vec::new())), making);
                 let mut reasons = vec![not_enlisted(labels)];
@@ -194,7 +194,8 @@ impl Conversion {
         if was_refused {
             return making.refused(known, problem.into());
         }
-        // An error would let its last good form serve on, which may have the cluster. Once that is dropped it is one.
+        // An error would keep serving its last known good form, which may have the cluster. Once that is
+        // dropped, it is an error.
         problem.severity = Severity::Warning;
         let reasons = vec![problem.message.clone()];
         making.deciding.add(name, Verdict::Refused, reasons);
@@ -202,7 +203,7 @@ impl Conversion {
         making.push(known, service);
     }
 
-    /// A service that could not be read. What it was before is remembered.
+    /// Handles a service that could not be read. Its earlier state is remembered.
     fn unread(&self, known: &KnownService, problem: Problem, making: &mut Making) {
         let name = &known.name;
         if let Some(before) = self.before.get(name)

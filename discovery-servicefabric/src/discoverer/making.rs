@@ -61,7 +61,7 @@ impl Making {
                 let message = format!("the service is not read: {error}");
                 self.deciding
                     .add(name, Verdict::Refused, vec![message.clone()]);
-                // It must not keep a last good form, which would be that of another service.
+                // It must not keep a last known good form, which would be that of another service.
                 let service = DiscoveredService::not_enlisted(Arc::clone(name))
                     .in_group(Arc::clone(application))
                     .with_problem(Problem::warning("", "name_not_usable", message));

@@ -71,8 +71,8 @@ struct State {
 }
 
 impl ServiceFabricDiscoverer {
-    /// A runner for it, with options that are derived from its own: one may still add filters, validators and a file that
-    /// survives restarts.
+    /// Creates a runner for the discoverer, with options derived from its own. Filters, validators and a
+    /// file that survives restarts may still be added.
     pub fn runner(&self) -> Runner {
         Runner::new(self.clone())
             .options(self.runner_options())
@@ -81,8 +81,8 @@ impl ServiceFabricDiscoverer {
 
     /// The options of [`runner`](Self::runner), to change some of them.
     ///
-    /// Services are considered in the order of their applications and names: of two that claim the same cluster the first
-    /// has it, unless the other one already has.
+    /// Services are converted in the order of their applications and names. If two claim the same cluster,
+    /// the first one gets it, unless the other one already has it.
     pub fn runner_options(&self) -> RunnerOptions {
         let mut options = RunnerOptions::default()
             .with_interval(self.inner.options.discovery_period)
@@ -91,7 +91,7 @@ impl ServiceFabricDiscoverer {
             .with_keep_order(true);
         options.persist.clone_from(&self.inner.options.persist);
         options.confirm_removal = self.inner.options.confirm_removal;
-        // A credential may be renewed at any time, so a refusal is not worth a longer wait than a success.
+        // A credential may be renewed at any time, so a rejection needs no longer wait than a success.
         options.backoff_max = options.backoff_max.min(self.inner.options.discovery_period);
         options
     }
@@ -168,7 +168,7 @@ impl Discoverer for ServiceFabricDiscoverer {
             tokio::select! {
                 biased;
                 () = due => {
-                    // Said once: the next round sets it again.
+                    // Set once: the next round sets it again.
                     self.inner.wake.send_if_modified(|current| {
                         let mine = *current == at;
                         if mine {
@@ -184,8 +184,9 @@ impl Discoverer for ServiceFabricDiscoverer {
         }
     }
 
-    /// The next round reads their partitions and replicas, and nothing else before it is due. The probe would not notice
-    /// instances that came back with their ids elsewhere, and roles of replicas change without it.
+    /// Makes the next round read their partitions and replicas, and nothing else before it is due. The
+    /// probe would not detect instances that came back elsewhere with their ids, nor changed roles of
+    /// replicas.
     fn unreachable(&self, services: &[UnreachableService]) -> bool {
         let names = services.iter().map(|service| Arc::clone(&service.name));
         self.inner.unreachable.lock().extend(names);

@@ -4,7 +4,8 @@
 //! the type; parameters of the application and properties of the service's name make them different:
 //!
 //! ```text
-//! extension of the type ─▶ declared labels ─▶ `[Parameter]` replaced ─▶ properties of the name applied ─▶ labels of a service
+//! extension of the type ─▶ declared labels ─▶ `[Parameter]` replaced
+//!                       ─▶ properties of the name applied ─▶ labels of a service
 //! ```
 
 mod bounds;
@@ -49,7 +50,8 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed. What is wrong with what was read is said in [`DeclaredLabels::problems`].
+    /// Returns an error if a call failed. Problems of the content that was read are in
+    /// [`DeclaredLabels::problems`].
     async fn declared(
         &self,
         calls: &dyn ClusterCalls,
@@ -62,7 +64,7 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed.
+    /// Returns an error if a call failed.
     async fn labels(
         &self,
         calls: &dyn ClusterCalls,
@@ -84,7 +86,7 @@ pub struct DeclaredLabels {
 }
 
 impl DeclaredLabels {
-    /// Labels with nothing wrong.
+    /// Creates labels without problems.
     pub fn new(labels: Labels) -> Self {
         Self {
             labels: Some(Arc::new(labels)),
@@ -106,7 +108,7 @@ impl DeclaredLabels {
 pub struct LabelledBy<'a> {
     /// The service's name.
     pub service: &'a str,
-    /// Its id in paths.
+    /// The service's id in paths.
     pub service_id: &'a str,
     /// The labels that its type declares.
     pub declared: &'a DeclaredLabels,
@@ -137,7 +139,7 @@ impl<'a> LabelledBy<'a> {
 pub struct ServiceLabels {
     /// The labels, ready to be parsed.
     pub labels: Arc<Labels>,
-    /// Tells if the service opted in to be served.
+    /// The opt-in of the service.
     pub enlisted: Enlisted,
     /// True if the labels may change without a change of the manifest or the application, so that each
     /// round must read them again.
@@ -156,7 +158,7 @@ pub enum Enlisted {
     /// Not opted in.
     #[default]
     No,
-    /// Its labels cannot be read.
+    /// Not known, because the labels cannot be read.
     Unknown,
 }
 
@@ -169,7 +171,7 @@ pub enum Enlisted {
 pub struct ExtensionLabels {}
 
 impl ExtensionLabels {
-    /// Labels from extensions.
+    /// Creates the provider of labels from extensions.
     pub fn new() -> Self {
         Self {}
     }

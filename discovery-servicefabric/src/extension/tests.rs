@@ -67,7 +67,7 @@ fn text_is_read_as_dot_net_reads_it() {
             "<Label Key='a'>{**catch-all}</Label>",
             vec![("a", "{**catch-all}")],
         ),
-        // The prefix is one thing whatever its case, the rest is not.
+        // The prefix is matched in any case, the rest exactly.
         (
             "<Label Key='yarp.Enable'>x</Label><Label Key='Yarp.enable'>y</Label>",
             vec![("YARP.Enable", "x"), ("YARP.enable", "y")],

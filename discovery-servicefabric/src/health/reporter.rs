@@ -134,12 +134,12 @@ impl Reporter {
         if state.denied_until.is_some_and(|until| now < until) {
             return None;
         }
-        // Two about one thing would be under way at once, and which of them counts would be chance.
+        // Two reports about one entity would be sent at once, and chance would decide which of them counts.
         let mut entities = HashSet::with_capacity(reports.len());
         reports.retain(|report| entities.insert(report.entity.clone()));
         state.told.retain(|entity, _| entities.contains(entity));
         let (round, holds) = (state.pace.round(), state.pace.time_to_live(reports.len()));
-        // So many in each round renew all of them in time, and no round has to renew all.
+        // This many in each round renew all of them in time, and no round has to renew all.
         let share = since.unwrap_or_default().as_secs_f64() / (holds / 3).as_secs_f64();
         let mut share = (reports.len() as f64 * share) as usize;
         let (mut due, mut early) = (Vec::new(), Vec::new());
@@ -177,7 +177,7 @@ impl Reporter {
     }
 
     async fn one(&self, report: HealthReport, sending: &Sending) {
-        // What it says is as old as its beginning.
+        // Its content is as old as its beginning.
         let begun = Instant::now();
         if sending.stopped.load(Ordering::Relaxed) || begun >= sending.until {
             sending.left.fetch_add(1, Ordering::Relaxed);

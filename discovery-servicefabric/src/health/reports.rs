@@ -123,7 +123,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 age: None,
             })
         }
-        // Somebody else's trouble, and nothing of the service serves that could be called old.
+        // Another service's problem, and no data of this service serves that could be called old.
         ServiceOutcome::Quarantined {
             last_good_age: None,
             ..
@@ -282,7 +282,7 @@ fn codes(text: &str, problems: &Problems) -> String {
     codes.join("\n")
 }
 
-/// Returns the mistakes in labels in words, and those of partitions without their prose.
+/// Returns the problems of the labels, in words, and those of the partitions without their messages.
 fn mistakes(text: &str, problems: &Problems) -> String {
     let mut said = text.to_owned();
     for problem in problems.iter() {

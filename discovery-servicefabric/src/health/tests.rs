@@ -84,7 +84,7 @@ async fn news_is_told_in_the_round_that_brings_it() {
     let _running = start(&cluster, options);
     seconds(1).await;
     assert_eq!(cluster.take_reports().len(), 2);
-    // Nothing changes, nothing is told.
+    // Nothing changes, nothing is reported.
     seconds(6).await;
     assert_eq!(cluster.take_reports(), []);
     cluster.edit(|contents| {
@@ -209,7 +209,7 @@ async fn what_is_made_of_old_answers_is_told_as_old() {
     let told = cluster.take_reports();
     let text = &told.last().expect("it is told").1.description;
     assert!(text.contains("since calls fail"), "{text}");
-    // Its age grows; that alone is no news.
+    // Its age grows; that alone is no change.
     seconds(300).await;
     let told = cluster.take_reports().len();
     assert!(told <= 12, "{told}");
@@ -547,7 +547,7 @@ async fn other_words_for_the_same_failure_are_no_news() {
     let one = news(subject(), &unread("http://a: no answer within 4.9s"));
     let other = news(subject(), &unread("http://b: no answer within 5.0s"));
     assert_eq!(one, other);
-    // What the service itself says wrongly is news.
+    // A mistake of the service itself counts as a change.
     let one = news(Subject::default(), &unread("`a` is no number"));
     let other = news(Subject::default(), &unread("`b` is no number"));
     assert_ne!(one, other);

@@ -7,8 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 use url::Url;
 
-/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses travel the same
-/// way.
+/// Maximum length of a replica's address, in bytes. A property of the naming service is smaller, and
+/// addresses travel the same way.
 const MAX_ADDRESS: usize = 64 * 1024;
 
 /// The longest URL of one endpoint, in bytes.
@@ -71,10 +71,10 @@ pub enum EndpointError {
     /// No address: the replica has not opened.
     #[error("it has not published an address yet")]
     NotOpen,
-    /// Its address is too long.
+    /// An address that is too long.
     #[error("its address is longer than {MAX_ADDRESS} bytes")]
     TooLong,
-    /// Its address begins like a list of endpoints, and is none.
+    /// An address that begins like a list of endpoints, but cannot be read as one.
     #[error("its address is not a list of endpoints: {0}")]
     Unreadable(String),
     /// An empty list of endpoints.
@@ -106,7 +106,7 @@ pub enum Rejection {
         "has the scheme `http`, which the option `DiscoverInsecureHttpDestinations` would allow"
     )]
     Insecure,
-    /// Its scheme is not one of HTTP.
+    /// A scheme other than `http` and `https`.
     #[error("has the scheme `{0}`, which is not spoken; no option allows it")]
     Scheme(String),
     /// An address that is not a URL.
@@ -122,7 +122,7 @@ impl Endpoints {
     ///
     /// # Errors
     ///
-    /// If the replica has not opened yet, or if nothing can be made of its address.
+    /// Returns an error if the replica has not opened yet, or if its address is unreadable.
     pub fn parse(address: &str) -> Result<Self, EndpointError> {
         let address = address.trim();
         if address.is_empty() {
@@ -148,7 +148,8 @@ impl Endpoints {
         if endpoints.len() > MAX_LISTENERS {
             return Err(EndpointError::TooMany);
         }
-        // What is no text is kept as an address that no URL has, so that it is told why it is not used.
+        // A value that is not text is kept as an address that no URL has, so that the reason for its
+        // rejection is reported.
         let mut listeners: Vec<(String, String)> = endpoints
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
@@ -187,12 +188,12 @@ impl Endpoints {
         !self.called(name).is_empty()
     }
 
-    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal order that can be
-    /// used.
+    /// Returns the endpoint of the listener with exactly that name. Without a name, it is the first usable
+    /// one in ordinal order.
     ///
     /// # Errors
     ///
-    /// If there is none, with the reason for each that was considered.
+    /// Returns an error if no endpoint is usable, with the reason for each that was considered.
     pub fn choose(
         &self,
         listener: Option<&str>,

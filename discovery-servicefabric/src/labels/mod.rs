@@ -43,8 +43,8 @@ impl<P: ServiceParser + ?Sized> ServiceParser for Arc<P> {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ParsedService {
-    /// Its clusters and routes. `None` if it did not opt in to be served. With an error among the problems
-    /// it has no meaning.
+    /// The service's clusters and routes. `None` if the service did not opt in to be served. With an error
+    /// among the problems it has no meaning.
     pub config: Option<Arc<ProxyConfig>>,
     /// Problems, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the
     /// service from serving in this form.
@@ -59,7 +59,7 @@ pub struct ParsedService {
 pub struct ReplicaOutcome {
     /// The partition that it belongs to.
     pub partition_id: String,
-    /// Its id.
+    /// The replica's id.
     pub replica_id: i64,
     /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,

@@ -12,8 +12,8 @@ use super::read::Settings;
 use crate::model::PartitionKind;
 use crate::service::PartitionDescription;
 
-/// The query parameter that chooses a partition, as in the gateway of Service Fabric itself and in the successor of YARP's
-/// integration.
+/// The query parameter that chooses a partition, as in the gateway of Service Fabric itself and in the
+/// successor of YARP's integration.
 pub(super) const PARTITION_ID: &str = "PartitionID";
 
 /// Returns true if partitions are distinguished by keys, even if there is only one at the moment.
@@ -109,8 +109,8 @@ impl Keys {
 ///
 /// # Errors
 ///
-/// The cluster does not report the keys of a partition, or reports the same one for two: then requests have
-/// no unique partition.
+/// Returns an error if the cluster does not report the keys of a partition, or reports the same one for
+/// two. Requests then have no unique partition.
 pub(super) fn keys(
     partitions: &[PartitionDescription],
     order: &[usize],

@@ -85,7 +85,7 @@ pub(super) fn candidates<'a>(
             .iter()
             .filter(|replica| replica.replica_status == ReplicaStatus::Ready)
             .collect();
-        // Ids are unique, but a gateway that answers from two nodes at once could repeat one.
+        // Ids are unique, but a gateway that responds from two nodes at once could repeat one.
         replicas.sort_by(|a, b| {
             let key = |replica: &&'a Replica| {
                 (

@@ -13,7 +13,7 @@ use crate::calls::ServiceReplicas;
 pub struct ClusterHealthChunk {
     /// Health of the cluster.
     pub health_state: HealthState,
-    /// Its applications, if the response contains them.
+    /// The cluster's applications, if the response contains them.
     pub application_health_state_chunks: Option<Chunks<ApplicationHealthChunk>>,
 }
 
@@ -56,10 +56,10 @@ impl<T> Chunks<T> {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ApplicationHealthChunk {
-    /// Its name.
+    /// The application's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub application_name: String,
-    /// Its services.
+    /// The application's services.
     #[serde(deserialize_with = "wire::nullable")]
     pub service_health_state_chunks: Chunks<ServiceHealthChunk>,
 }
@@ -69,10 +69,10 @@ pub struct ApplicationHealthChunk {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ServiceHealthChunk {
-    /// Its name.
+    /// The service's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub service_name: String,
-    /// Its partitions.
+    /// The service's partitions.
     #[serde(deserialize_with = "wire::nullable")]
     pub partition_health_state_chunks: Chunks<PartitionHealthChunk>,
 }
@@ -82,10 +82,10 @@ pub struct ServiceHealthChunk {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct PartitionHealthChunk {
-    /// Its id.
+    /// The partition's id.
     #[serde(deserialize_with = "wire::nullable")]
     pub partition_id: String,
-    /// Its replicas.
+    /// The partition's replicas.
     #[serde(deserialize_with = "wire::nullable")]
     pub replica_health_state_chunks: Chunks<ReplicaHealthChunk>,
 }
@@ -95,10 +95,10 @@ pub struct PartitionHealthChunk {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ReplicaHealthChunk {
-    /// Its id.
+    /// The id of the replica or instance.
     #[serde(deserialize_with = "wire::int64")]
     pub replica_or_instance_id: i64,
-    /// Its health.
+    /// The replica's health.
     pub health_state: HealthState,
 }
 

@@ -17,7 +17,7 @@ words! {
         NotReady,
         /// Most of its replicas are down.
         InQuorumLoss,
-        /// Its replicas are changing roles.
+        /// Changing the roles of its replicas.
         Reconfiguring,
         /// Being deleted.
         Deleting,
@@ -31,9 +31,9 @@ words! {
         Invalid,
         /// Not partitioned.
         Singleton,
-        /// By ranges of numbers.
+        /// Partitioned by ranges of numbers.
         Int64Range,
-        /// By names.
+        /// Partitioned by names.
         Named,
     }
 }
@@ -61,7 +61,7 @@ pub struct Partition {
 pub struct PartitionInformation {
     /// The partitioning of the service.
     pub service_partition_kind: PartitionKind,
-    /// Its id, a GUID in lower case with dashes.
+    /// The partition's id, a GUID in lower case with dashes.
     #[serde(deserialize_with = "wire::nullable")]
     pub id: String,
     /// The lowest key of a range.

@@ -27,10 +27,10 @@ words! {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Property {
-    /// Its name.
+    /// The property's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
-    /// Its value, if it was requested.
+    /// The property's value, if it was requested.
     pub value: Option<PropertyValue>,
 }
 

@@ -54,7 +54,8 @@ words! {
 pub struct Replica {
     /// The kind of the service: stateless or stateful.
     pub service_kind: ServiceKind,
-    /// Its id, unique in its partition only. Instances of stateless services write it as `InstanceId`.
+    /// The replica's id, unique in its partition only. Instances of stateless services write it as
+    /// `InstanceId`.
     pub replica_id: i64,
     /// The role, for stateful services only.
     pub replica_role: ReplicaRole,

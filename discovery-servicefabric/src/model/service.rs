@@ -40,10 +40,11 @@ words! {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Service {
-    /// Its id in paths, already encoded. Empty from gateways that do not send it; see [`crate::id_of`].
+    /// The service's id in paths, already encoded. Empty from gateways that do not send it; see
+    /// [`crate::id_of`].
     #[serde(deserialize_with = "wire::nullable")]
     pub id: String,
-    /// Its name: `fabric:/Shop/Web`.
+    /// The service's name: `fabric:/Shop/Web`.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
     /// Name of its type.
@@ -83,7 +84,7 @@ pub struct ServiceType {
 pub struct ServiceTypeDescription {
     /// True if its services are stateful.
     pub is_stateful: bool,
-    /// Its name.
+    /// The type's name.
     pub service_type_name: String,
     /// The extensions that the manifest attaches to it for other programs. `None` if the gateway leaves
     /// them out, so that the manifest has to be read.
@@ -114,15 +115,15 @@ impl From<Declaration> for ServiceTypeDescription {
     }
 }
 
-/// Something that a manifest attaches to a type for others to read.
+/// A text that a manifest attaches to a type for other programs to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Extension {
-    /// Its name: `YARP-preview`.
+    /// The extension's name: `YARP-preview`.
     #[serde(deserialize_with = "wire::nullable")]
     pub key: String,
-    /// Its content, an XML element as text.
+    /// The extension's content, an XML element as text.
     #[serde(deserialize_with = "wire::nullable")]
     pub value: String,
 }

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Unexpec
 /// shorter; the limit bounds the memory that a hostile list with few bytes for each item can take.
 pub(super) const LONGEST_LIST: usize = 100_000;
 
-/// Anything that the gateway may write as `null` instead of leaving it out.
+/// Reads a value that the gateway may write as `null` instead of leaving it out.
 pub(super) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -121,8 +121,9 @@ impl Visitor<'_> for Int64 {
     }
 }
 
-/// An enumeration whose words may grow: unknown ones are kept. Old gateways write the number of a word, which counts from
-/// 0 in the order of the words here, with 65535 for `Unknown` where it is the last.
+/// Defines an enumeration with words that may be added to: unknown ones are kept. Old gateways write the
+/// number of a word, counted from 0 in the order of the words here, with 65535 for `Unknown` where it is
+/// the last.
 macro_rules! words {
     (
         $(#[$meta:meta])*

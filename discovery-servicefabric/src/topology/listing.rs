@@ -134,7 +134,7 @@ impl Topology {
                     defaults: Arc::clone(&before.defaults),
                 }
             }
-            // A version that is provisioned stays as it is: what was read of it is still right.
+            // A provisioned version is immutable: the earlier data is still correct.
             Err(error) if before.declared.is_some() => KnownType {
                 stale: Some(round.stale(before.read_at, &error)),
                 refresh_at: None,
@@ -354,7 +354,7 @@ fn unknown_type(key: &TypeKey, error: Option<&CallError>) -> Problem {
     }
 }
 
-/// Something that could not be read.
+/// Returns the problem of something that could not be read.
 pub(super) fn unreadable(pointer: &str, what: &str, error: &CallError) -> Problem {
     let message = format!("{what} could not be read: {}", error.chain());
     let code = match error.kind() {

@@ -84,13 +84,14 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Nothing could be read: the cluster answered no call, the applications could not be listed, or everything below them
-    /// failed and there was no round before or the list is an old one. A list of applications that was read just now is an
-    /// answer by itself: what it lacks is gone, however the rest fares.
+    /// Returns an error if nothing could be read: all calls failed, or the applications could not be
+    /// listed, or everything below them failed and there was no earlier round or the list is an old one. A
+    /// current list of applications is a result by itself: applications missing from it are removed, even
+    /// if everything else fails.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any await point; nothing is remembered then but answers of the cluster.
+    /// May be dropped at any await point; only responses of the cluster stay cached then.
     pub(crate) async fn read(
         &self,
         before: &Memory,
@@ -130,12 +131,13 @@ impl Topology {
             && tally.answered == answered
             && let Some((kind, failure)) = tally.failure
         {
-            // Old answers stand in for single calls. When there is nothing else, the source is not there.
+            // Old responses replace those of single calls. If there are only old ones, the source is
+            // unavailable.
             let message = format!("the cluster answers nothing: {failure}");
             return Err(failed(kind, message));
         }
         if is_whole {
-            // What was not asked for in two full refreshes is not there any more.
+            // Entries that were not requested in two full refreshes no longer exist.
             let refresh = self.options.full_refresh_period;
             self.calls.evict((refresh * 2).max(period * 4));
         }
@@ -193,7 +195,7 @@ impl Topology {
         work.buffer_unordered(at_once).try_collect().await
     }
 
-    /// Does something with all items, with as many at the same time as calls may be under way.
+    /// Runs `each` for all items, as many at the same time as calls are allowed.
     async fn all<I, F: Future>(&self, items: Vec<I>, each: impl FnMut(I) -> F) -> Vec<F::Output> {
         // A future is large, and there may be tens of thousands: each is made when it is its turn.
         let work = stream::iter(items).map(each);

@@ -246,7 +246,7 @@ fn finished(
         unsettled = why.map(|why| settling::counted(why, read, false));
     }
     let baseline = probe.and_then(|probe| probe.baseline(&service.name));
-    // Between whole rounds nobody looks; what was seen before this reading still counts.
+    // Between complete rounds there is no probe; the earlier result still counts.
     let kept = read.and_then(|read| read.baseline.clone());
     let description = service.described(labels, parts.partitions);
     Read {
@@ -264,7 +264,7 @@ fn finished(
     }
 }
 
-/// Gives what was read before the labels of now.
+/// Applies the current labels to the partitions and replicas that were read before.
 fn relabel(service: &mut KnownService, labels: &ServiceLabels) {
     let Some(read) = service.read.clone() else {
         return;

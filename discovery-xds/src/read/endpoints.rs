@@ -38,7 +38,7 @@ impl ReadEndpoints {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReadEndpoint {
-    /// Without a scheme in the address, unless it is whole.
+    /// The destination. Its address has no scheme, unless `is_whole` is true.
     pub(super) destination: DestinationConfig,
     /// True if it is in the model's own form, so that nothing of the cluster has to be added.
     pub(super) is_whole: bool,
@@ -47,7 +47,8 @@ pub(super) struct ReadEndpoint {
 /// Reads the endpoints of a cluster, with what is done differently.
 ///
 /// # Errors
-/// Everything in them that cannot be honoured.
+///
+/// Returns all parts of the endpoints that are unsupported.
 pub fn read_endpoints(
     assignment: &ClusterLoadAssignment,
 ) -> Result<(ReadEndpoints, Problems), Problems> {

@@ -59,7 +59,7 @@ pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<Ro
     if !can_be_compared(header, &condition, reading) {
         return None;
     }
-    // Where a header is missing, only its presence and what says so are the opposite.
+    // For a missing header, only its presence and explicit settings are inverted.
     let holds_without = header.treat_missing_header_as_empty
         || matches!(
             specifier,

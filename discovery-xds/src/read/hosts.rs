@@ -30,7 +30,7 @@ pub(super) const MOST_ROUTES: usize = 99_999;
 /// The last place of a rank.
 pub(super) const LAST: usize = 99_999;
 
-/// Between the first routes of two ranks.
+/// The distance between the first routes of two ranks.
 const STEP: i32 = 100_000;
 
 impl Specificity {
@@ -43,7 +43,7 @@ impl Specificity {
             Self::Prefix => return Some(AFTER_ALL - STEP + position),
             Self::Any => return Some(AFTER_ALL + position),
         };
-        // The last rank ends where routes are that say nothing of their order, as those of this family may.
+        // The last rank ends where routes without an order begin, as those of this project may be.
         let last = i32::try_from(LONGEST_NAME).ok()? + 2;
         Some((rank - last) * STEP + position)
     }
@@ -68,7 +68,7 @@ pub(super) fn domains(
     let mut found = Domains::default();
     let mut known = BTreeMap::new();
     for domain in domains {
-        // `name:*` is how any port is said.
+        // `name:*` stands for any port.
         let name = domain.strip_suffix(":*").unwrap_or(domain);
         match HostPattern::parse_ascii(name) {
             Ok(pattern) => {

@@ -35,9 +35,9 @@ pub struct ReadListener {
 /// A source of routes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RouteSource {
-    /// In the route configuration of this name.
+    /// The route configuration of this name.
     Named(String),
-    /// In the listener itself.
+    /// A route configuration in the listener itself.
     Inline(Box<RouteConfiguration>),
 }
 
@@ -75,7 +75,7 @@ pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Pr
         for config in chain.filters.iter().filter_map(typed) {
             match config.type_url == MANAGER {
                 true => take(config, is_closed || closes, &mut reading),
-                // What an HTTP chain has besides was judged before.
+                // The other parts of an HTTP chain were checked before.
                 false => reading.ignore_if(!is_http_chain(chain), &config.type_url),
             }
         }

@@ -47,7 +47,7 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize
         Some(Action::Route(action)) => reading.below("route", |reading| {
             forward(action, wanted.path_specifier.as_ref(), &mut config, reading);
         }),
-        // A route without a cluster answers so.
+        // A route without a cluster answers like this.
         Some(Action::DirectResponse(answer)) if answer.status == 503 && answer.body.is_none() => {}
         _ => reading.refuse("action", "only forwarding can be honoured"),
     }
@@ -122,7 +122,7 @@ fn forward(
         );
     }
     let transforms = config.transforms.get_or_insert_default();
-    // Envoy appends the client's address and says the scheme, and nothing more.
+    // Envoy appends the client's address and sets the scheme, and nothing more.
     transforms.push(TransformConfig::from_iter(
         [("X-Forwarded", "Off"), ("For", "Append"), ("Proto", "Set")]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),

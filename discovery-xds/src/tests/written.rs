@@ -27,8 +27,8 @@ use xds_types::pb::google::protobuf::Any;
 
 use super::script::any;
 
-/// The resources of a configuration by type and name: clusters with `http` destinations at IP addresses, and routes that take
-/// every path.
+/// The resources of a configuration by type and name: clusters with `http` destinations at IP addresses,
+/// and routes that take every path.
 pub(super) fn resources(json: &str) -> Vec<(ResourceType, String, Any)> {
     resources_with_routes("main", json)
 }

@@ -35,6 +35,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         tracing::warn!(target: "proxy::config", "{problem}");
     }
     open_files::raise_limit();
+    // A signal that arrives during the start is handled after it.
     let mut signals = listen()?;
     let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
     service_manager::add_sockets(&examined.settings, &mut inherited)?;
@@ -69,9 +70,9 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Serves from this instance's turn until a successor serves. Cancel safe.
+/// Serves from this instance's turn until a successor serves.
 ///
-/// Cancel-safe.
+/// Cancel safe.
 async fn serve(
     gateway: &mut Gateway,
     files: &Files,
@@ -162,11 +163,12 @@ async fn take_over(
         };
         gateway.serve()?;
         if let Some(predecessor) = predecessor {
-            predecessor
-                .replace()
-                .await
-                .map_err(|error| not_taken(&error))?;
+            let replaced = predecessor.replace().await;
+            let inherited = replaced.map_err(|error| not_taken(&error))?;
             is_served = false;
+            if let Some(offer) = &mut offer {
+                offer.keep(inherited);
+            }
         }
         if let Some(offer) = &mut offer {
             offer.publish().map_err(|error| not_taken(&error))?;
@@ -195,9 +197,11 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {
             continue;
         };
+        // Every change is logged once.
         if now == noticed {
             continue;
         }
+        // Settings that were changed back need no restart.
         if now != *running {
             tracing::warn!(
                 target: "proxy::config",

@@ -8,7 +8,7 @@ use proxy_runtime::server::ListeningSockets;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-use super::{HandoverError, wire};
+use super::{HandoverError, Inheritance, wire};
 
 /// The target of log messages.
 const TARGET: &str = "proxy::server";
@@ -19,10 +19,9 @@ const MAX_CANDIDATES: usize = 4;
 /// The time limit for a candidate to receive the sockets. It may take as long as it needs to become ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An offer of the sockets to successors, for as long as this instance serves. It holds the sockets as well,
-/// so that the kernel queues clients at them.
+/// An offer of the sockets to successors, for as long as this instance serves.
 ///
-/// It holds the sockets as well: while it is there, the kernel queues clients at them.
+/// It holds the sockets as well: while it exists, the kernel queues clients at them.
 #[derive(Debug)]
 pub(crate) struct Offer {
     listener: UnixListener,
@@ -30,11 +29,15 @@ pub(crate) struct Offer {
     /// The temporary path of the socket until it is published.
     aside: Option<PathBuf>,
     sockets: Arc<ListeningSockets>,
+    /// The place of a predecessor that ended by itself, if this instance took it.
+    inherited: Option<Inheritance>,
 }
 
 impl Offer {
     /// Prepares to wait for successors at `path`, where a predecessor may still be.
     pub(crate) fn open(path: &Path, sockets: ListeningSockets) -> Result<Self, HandoverError> {
+        // The socket gets its final path in `publish`, so that no successor finds an instance that does not
+        // serve yet.
         let mut aside = path.as_os_str().to_owned();
         aside.push(format!(".{}", std::process::id()));
         let aside = PathBuf::from(aside);
@@ -51,12 +54,19 @@ impl Offer {
             path: path.to_owned(),
             aside: Some(aside),
             sockets: Arc::new(sockets),
+            inherited: None,
         })
+    }
+
+    /// Keeps the place of the predecessor until a successor takes over.
+    pub(crate) fn keep(&mut self, inherited: Option<Inheritance>) {
+        self.inherited = inherited;
     }
 
     /// Begins to wait for successors, in place of any earlier instance.
     pub(crate) fn publish(&mut self) -> Result<(), HandoverError> {
         if let Some(aside) = self.aside.take() {
+            // The rename replaces the socket of the predecessor in one step.
             fs::rename(aside, &self.path)
                 .map_err(|error| HandoverError::open(&self.path, error))?;
         }
@@ -96,6 +106,7 @@ impl Offer {
                     }
                     Err(error) => {
                         tracing::warn!(target: TARGET, %error, "successors cannot be heard");
+                        // The system may be out of file handles, and a loop without a pause would be busy.
                         tokio::time::sleep(PATIENCE).await;
                     }
                 },
@@ -109,6 +120,9 @@ impl Offer {
                 },
             }
         };
+        // An instance that waits for the successor may have to take its place.
+        drop(self.inherited.take());
+        // Only one candidate may serve, and the others end.
         for stream in streams {
             let is_successor = Arc::ptr_eq(&stream, &successor);
             let said = if is_successor {
@@ -143,6 +157,7 @@ async fn prepare(
         given
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        // A successor may take long to start, so this has no time limit.
         match wire::hear(&stream).await? {
             (wire::SERVING, _) => Ok(()),
             (other, _) => Err(wire::unexpected(other)),

@@ -30,8 +30,8 @@ pub(crate) use self::telemetry::{LogFormat, Telemetry};
 /// The default time that requests in flight have when the program stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A Unix socket's address has 108 bytes (unix(7)), of which the process id takes some while the program
-/// starts.
+/// The maximum length of a socket's path. A Unix socket's address has 108 bytes (unix(7)), of which the
+/// process id takes some while the program starts.
 const MAX_SOCKET_PATH: usize = 96;
 
 /// The default address of the admin page.

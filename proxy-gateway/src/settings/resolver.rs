@@ -104,7 +104,7 @@ fn suits_this_machine() -> bool {
     cfg!(target_os = "linux") && sources().map_or(true, |text| has_no_other_source(&text))
 }
 
-/// Returns true if names of hosts come from the table of hosts and DNS alone, in the text of an
+/// Returns true if names of hosts come from the table of hosts and DNS alone, according to the text of an
 /// `nsswitch.conf`.
 fn has_no_other_source(text: &str) -> bool {
     let lines = text.lines().filter_map(|line| line.split('#').next());

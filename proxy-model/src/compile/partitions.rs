@@ -88,7 +88,7 @@ fn key(
         let suggestion = "write a `Header`, a `QueryParameter` or a `RouteValue`";
         scope.problems.push(problem.with_suggestion(suggestion));
     }
-    // What is wrong with the name of each is told even if one is too many.
+    // The problems of each name are reported even if one is too many.
     let header = header.map(|name| header_source(name, scope));
     let route_value = route_value.map(|name| route_source(name, template, scope));
     let query_parameter = query_parameter.map(PartitionKeySource::query_parameter);

@@ -92,7 +92,7 @@ fn tls_versions(client: &HttpClientConfig, scope: &mut Scope<'_>) -> Option<(boo
         {
             Some("Tls12") => tls12 = true,
             Some("Tls13") => tls13 = true,
-            // Which versions are spoken is left to the system.
+            // `None` leaves the versions to the system.
             Some("None") => (tls12, tls13) = (true, true),
             Some(old) => scope.warning(
                 &place,

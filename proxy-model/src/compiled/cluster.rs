@@ -25,7 +25,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Its id, unique in the snapshot.
+    /// The cluster's id, unique in the snapshot.
     pub fn id(&self) -> &ClusterId {
         self.source.id()
     }
@@ -137,7 +137,7 @@ pub struct ActiveCheck {
 }
 
 impl ActiveCheck {
-    /// From the end of one round to the start of the next.
+    /// The time from the end of one round to the start of the next.
     pub fn interval(&self) -> Duration {
         self.interval
     }
@@ -147,7 +147,7 @@ impl ActiveCheck {
         self.timeout
     }
 
-    /// `ConsecutiveFailures`, or a policy that the program registered.
+    /// The policy for probes: `ConsecutiveFailures`, or one that the program registered.
     pub fn policy(&self) -> &str {
         &self.policy
     }
@@ -158,8 +158,8 @@ impl ActiveCheck {
         &self.path
     }
 
-    /// Percent-encoded path to append to the base path of this destination's health address: its own, else the cluster's;
-    /// may be empty.
+    /// Returns the percent-encoded path to append to the base path of this destination's health address: its
+    /// own, else the cluster's. It may be empty.
     pub fn path_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
         destination.health_path().unwrap_or(&self.path)
     }
@@ -185,7 +185,7 @@ pub struct PassiveCheck {
 }
 
 impl PassiveCheck {
-    /// `TransportFailureRate`, or a policy that the program registered.
+    /// The policy for forwarded requests: `TransportFailureRate`, or one that the program registered.
     pub fn policy(&self) -> &str {
         &self.policy
     }

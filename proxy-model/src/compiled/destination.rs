@@ -17,16 +17,16 @@ pub struct DestinationIndex(pub u32);
 #[derive(Clone, Debug)]
 pub struct Destination {
     pub(crate) source: DestinationSource,
-    pub(crate) address: DestinationAddress,
-    pub(crate) health: Option<DestinationAddress>,
-    pub(crate) health_path: Option<String>,
+    pub(crate) address: Arc<DestinationAddress>,
+    pub(crate) health: Option<Arc<DestinationAddress>>,
+    pub(crate) health_path: Option<Box<str>>,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) weight: u32,
     pub(crate) priority: u32,
 }
 
 impl Destination {
-    /// Its id, unique in the cluster.
+    /// The destination's id, unique in the cluster.
     pub fn id(&self) -> &DestinationId {
         self.source.id()
     }
@@ -41,13 +41,18 @@ impl Destination {
         &self.address
     }
 
-    /// The address that probes are sent to: `Health`, or `Address` if that is not set.
-    pub fn health_address(&self) -> &DestinationAddress {
-        self.health.as_ref().unwrap_or(&self.address)
+    /// The same, to share.
+    pub fn shared_address(&self) -> &Arc<DestinationAddress> {
+        &self.address
     }
 
-    /// Percent-encoded path of its probes, if it has one of its own: [`ActiveCheck::path_at`](super::ActiveCheck::path_at)
-    /// is the one to use.
+    /// The address that probes are sent to: `Health`, or `Address` if that is not set.
+    pub fn health_address(&self) -> &DestinationAddress {
+        self.health.as_deref().unwrap_or(&self.address)
+    }
+
+    /// The percent-encoded path of the destination's own probes, if it has one.
+    /// [`ActiveCheck::path_at`](super::ActiveCheck::path_at) returns the path to use.
     pub fn health_path(&self) -> Option<&str> {
         self.health_path.as_deref()
     }
@@ -83,7 +88,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// `http` or `https`.
+    /// The scheme, `http` or `https`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",

@@ -31,7 +31,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Its id, unique in the snapshot.
+    /// The route's id, unique in the snapshot.
     pub fn id(&self) -> &RouteId {
         self.source.id()
     }
@@ -121,7 +121,7 @@ impl WeightedTarget {
         self.cluster
     }
 
-    /// Its share, relative to the sum of all weights of the route.
+    /// The cluster's share, relative to the sum of all weights of the route.
     pub fn weight(&self) -> u32 {
         self.weight
     }

@@ -12,7 +12,7 @@ pub struct SessionAffinityConfig {
     /// True to enable session affinity. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// `HashCookie` (the default), `ArrCookie`, `Cookie` or `CustomHeader`.
+    /// The affinity policy: `HashCookie`, `ArrCookie`, `Cookie` or `CustomHeader`. Default: `HashCookie`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// The action if the client's destination is no longer available: `Redistribute` or `Return503Error`.
@@ -41,10 +41,10 @@ pub struct AffinityCookieConfig {
     /// True to set `HttpOnly`. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_only: Option<bool>,
-    /// `None` (the default), `Always` or `SameAsRequest`.
+    /// The use of the attribute `Secure`: `None`, `Always` or `SameAsRequest`. Default: `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secure_policy: Option<String>,
-    /// `Unspecified` (the default), `None`, `Lax` or `Strict`.
+    /// The attribute `SameSite`: `Unspecified`, `None`, `Lax` or `Strict`. Default: `Unspecified`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_site: Option<String>,
     /// The lifetime of the cookie, written as its `Expires`.

@@ -46,7 +46,8 @@ pub enum PartitionHash {
     /// No conversion: the key is a signed 64-bit decimal number.
     #[default]
     None,
-    /// Its bytes are hashed with the 64-bit FNV-1a, into the numbers from the lowest of all ranges to the highest.
+    /// A hash: the key's bytes are hashed with the 64-bit FNV-1a, into the numbers from the lowest of all
+    /// ranges to the highest.
     Fnv1a64,
 }
 
@@ -55,7 +56,7 @@ pub enum PartitionHash {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct PartitionedCluster {
-    /// The cluster. One that has several partitions is named by each of them.
+    /// The cluster. Several partitions may name the same one.
     pub cluster_id: ClusterId,
     /// The least number of the range.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -29,7 +29,7 @@ pub struct RouteConfig {
     /// Maximum size of a request body, in bytes; -1 is unlimited. Default: the server's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_request_body_size: Option<i64>,
-    /// Extension: true to answer 400 to requests whose path programs interpret differently: those with
+    /// Extension: true to respond with 400 to requests whose path programs interpret differently: those with
     /// doubled slashes, `;`, `\\`, `%2F`, `%5C` or `%3B`. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_paths: Option<bool>,
@@ -76,8 +76,8 @@ pub struct RouteConfig {
 pub struct WeightedCluster {
     /// The cluster.
     pub cluster_id: ClusterId,
-    /// Its share, relative to the sum of all weights of the route. With 0 it gets no requests. At most
-    /// 1,000,000. Default: 1.
+    /// The cluster's share, relative to the sum of all weights of the route. With 0 it gets no requests. At
+    /// most 1,000,000. Default: 1.
     #[cfg_attr(
         feature = "schema",
         schemars(range(max = 1_000_000), default = "default_weight")

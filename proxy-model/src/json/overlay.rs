@@ -8,16 +8,16 @@ impl Node {
     /// Returns this document with `above` on top of it, as `appsettings.Production.json` lies on
     /// `appsettings.json`.
     ///
-    /// Objects are merged key by key, ignoring case; a key keeps its place and the spelling that it has here. Everything
-    /// else is replaced, `null` included. Lists are replaced too: .NET replaces their elements by position, which
-    /// leaves a longer list's tail unexpectedly.
+    /// Objects are merged key by key, ignoring case; a key keeps its place and the spelling that it has
+    /// here. Everything else is replaced, `null` included. Lists are replaced too: .NET replaces their
+    /// elements by position, which leaves a longer list's tail unexpectedly.
     ///
     /// ```
     /// use proxy_model::json::parse_document;
     ///
-    /// let below = parse_document(r#"{ "Clusters": { "web": { "Destinations": { "1": { "Address": "http://a" } } } } }"#)?;
-    /// let above = parse_document(r#"{ "clusters": { "WEB": { "destinations": { "1": { "address": "http://b" } } } } }"#)?;
-    /// let merged = parse_document(r#"{ "Clusters": { "web": { "Destinations": { "1": { "Address": "http://b" } } } } }"#)?;
+    /// let below = parse_document(r#"{ "Destinations": { "one": { "Address": "http://a" } } }"#)?;
+    /// let above = parse_document(r#"{ "destinations": { "ONE": { "address": "http://b" } } }"#)?;
+    /// let merged = parse_document(r#"{ "Destinations": { "one": { "Address": "http://b" } } }"#)?;
     /// assert_eq!(below.overlaid(above), merged);
     /// # Ok::<(), proxy_model::Problems>(())
     /// ```

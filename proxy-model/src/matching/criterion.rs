@@ -19,7 +19,7 @@ pub enum CriterionError {
         /// The name as written.
         name: String,
     },
-    /// The mode compares values, but there are none.
+    /// No values for a mode that compares values.
     #[error("the mode `{mode}` needs at least one value")]
     NoValues {
         /// The mode.
@@ -34,7 +34,7 @@ pub enum CriterionError {
     /// An empty text among the values.
     #[error("value {index} is empty")]
     EmptyValue {
-        /// Its position, from 0.
+        /// The value's position, from 0.
         index: usize,
     },
 }
@@ -101,7 +101,7 @@ pub(super) fn patterns(
     let mut patterns: Vec<Pattern> = (values.iter())
         .map(|value| Pattern::new(value, case_matters))
         .collect();
-    // One that matches is enough, so neither order nor repetition says anything.
+    // One match is enough, so order and repetition have no meaning.
     patterns.sort_unstable();
     patterns.dedup();
     Ok(patterns.into())

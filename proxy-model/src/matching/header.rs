@@ -9,10 +9,10 @@ use crate::head::RequestHead;
 
 /// A condition on one header, with the semantics of YARP.
 ///
-/// `ExactHeader` and `HeaderPrefix` look at each element of the comma-separated list (of the semicolon-separated list for
-/// `Cookie`): separators between quotes do not separate, spaces before an element do not count, and quotes around the whole
-/// element are taken off. `Contains` and `NotContains` look at each line as it was sent. A header that is there without a
-/// value counts as missing.
+/// `ExactHeader` and `HeaderPrefix` look at each element of the comma-separated list (of the
+/// semicolon-separated list for `Cookie`): separators between quotes do not separate, spaces before an
+/// element do not count, and quotes around the whole element are taken off. `Contains` and `NotContains`
+/// look at each line as it was sent. A header that is there without a value counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderMatcher {
     name: HeaderName,
@@ -24,7 +24,8 @@ impl HeaderMatcher {
     /// Compiles a condition.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    ///
+    /// Returns the first problem of the criterion.
     pub fn new(config: &RouteHeader) -> Result<Self, CriterionError> {
         Self::compile(config).map_err(criterion::first)
     }

@@ -23,7 +23,7 @@ pub struct RouteMatcher(Arc<RouteMatcherParts>);
 pub struct RouteMatcherParts {
     /// The path; [`PathTemplate::catch_all`] for a route without one.
     pub path: PathTemplate,
-    /// Patterns of which one must match; none if every host will do.
+    /// The host patterns, of which one must match. Empty to match every host.
     pub hosts: Vec<HostPattern>,
     /// The methods that it takes.
     pub methods: MethodSet,
@@ -50,14 +50,14 @@ impl Default for RouteMatcherParts {
     }
 }
 
-/// The first thing about a request that a route does not accept.
+/// The first part of a request that a route does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Its host.
+    /// The request's host.
     Host,
-    /// Its path.
+    /// The request's path.
     Path,
-    /// Its method.
+    /// The request's method.
     Method,
     /// A header, by its name in lower case.
     Header(String),
@@ -78,7 +78,7 @@ impl fmt::Display for Mismatch {
 }
 
 impl RouteMatcher {
-    /// Puts the parts together.
+    /// Creates a matcher of the parts.
     pub fn new(parts: RouteMatcherParts) -> Self {
         Self(Arc::new(parts))
     }
@@ -88,7 +88,7 @@ impl RouteMatcher {
         &self.0.path
     }
 
-    /// Patterns of which one must match; none if every host will do.
+    /// The host patterns, of which one must match. Empty to match every host.
     pub fn hosts(&self) -> &[HostPattern] {
         &self.0.hosts
     }
@@ -147,7 +147,8 @@ impl RouteMatcher {
     /// once.
     ///
     /// # Errors
-    /// The first mismatch, in the order of [`Mismatch`]'s variants.
+    ///
+    /// Returns the first mismatch, in the order of [`Mismatch`]'s variants.
     pub fn check<H: RequestHead + ?Sized>(&self, head: &H) -> Result<(), Mismatch> {
         let host = RequestHost::parse(head.authority(), head.is_https());
         if !self.0.hosts.is_empty() && !self.0.hosts.iter().any(|pattern| pattern.matches(&host)) {
@@ -200,8 +201,8 @@ impl RouteMatcher {
         self.signature() == other.signature()
     }
 
-    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria): with it, a map
-    /// finds all that are equal.
+    /// Returns a text that is equal for two matchers exactly if they have the [same
+    /// criteria](Self::same_criteria). A map with this key finds all equal matchers.
     pub fn signature(&self) -> String {
         let hosts = sorted(self.0.hosts.iter().map(HostPattern::signature));
         format!("{}\n{hosts:?}", self.signature_but_hosts())

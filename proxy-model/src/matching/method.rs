@@ -98,7 +98,8 @@ impl MethodSet {
     /// Reads a list of methods. An empty one takes all.
     ///
     /// # Errors
-    /// Everything that is wrong with the list, in its order.
+    ///
+    /// Returns all problems of the list, in its order.
     pub fn parse<T: AsRef<str>>(methods: &[T]) -> Result<Self, Vec<MethodError>> {
         let mut set = Self::default();
         let mut errors = Vec::new();
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn registered_methods_are_no_slips() {
-        // The registry of RFC 9110 section 16.1.1, but for `PRI` and `*`, and what caches use.
+        // The registry of RFC 9110 section 16.1.1, except `PRI` and `*`, and the methods of caches.
         let registered = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL LINK LOCK MERGE \
              MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH \
              PUT QUERY REBIND REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF \

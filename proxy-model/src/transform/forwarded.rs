@@ -18,7 +18,7 @@ pub enum ForwardedAction {
 pub enum XForwardedPart {
     /// The client's IP address, without the port; IPv4-mapped IPv6 is written as IPv4.
     For,
-    /// The path that the server had taken off before the proxy saw the request.
+    /// The path that the server removed before the proxy saw the request.
     Prefix,
     /// The requested host, with its port if it has one, in ASCII.
     Host,

@@ -13,7 +13,7 @@ pub enum RequestTransform {
     Header {
         /// The header.
         name: HeaderName,
-        /// Its value.
+        /// The header's value.
         value: HeaderValue,
         /// The choice between replacing existing values and adding to them.
         action: SetOrAppend,

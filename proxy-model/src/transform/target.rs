@@ -14,7 +14,7 @@ use crate::matching::{PathTemplate, RouteValues};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TargetTransform {
-    /// Puts a path before the path.
+    /// Adds a path before the path.
     PathPrefix(PathText),
     /// Takes a path off the start of the path, if it is there and ends where a segment ends.
     PathRemovePrefix(PathText),
@@ -49,7 +49,7 @@ impl Transforms {
     ///
     /// What no change is about stays byte for byte as it was received.
     pub fn rewrite<'a>(&'a self, target: &mut RequestTarget<'a>, values: &RouteValues) {
-        for transform in &self.target {
+        for transform in self.target() {
             transform.apply(target, values);
         }
     }

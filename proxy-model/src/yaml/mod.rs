@@ -27,8 +27,9 @@ const MOST_LEVELS: usize = 64;
 ///
 /// # Errors
 ///
-/// It is not YAML, has a second document, tags, merge keys, or more than 64 levels (`invalid_yaml`, with line and column), or is
-/// larger (`document_too_large`). Keys written twice are left for readers to report.
+/// Returns `invalid_yaml`, with line and column, if the text is not YAML, or has a second document, tags,
+/// merge keys, or more than 64 levels. Returns `document_too_large` if it is larger than allowed. Readers
+/// report duplicate keys.
 pub fn parse(text: &str) -> Result<Node, Problems> {
     if text.len() > MOST_BYTES {
         let message = format!(
@@ -46,9 +47,9 @@ pub fn parse(text: &str) -> Result<Node, Problems> {
 ///
 /// # Errors
 ///
-/// Those of [`parse`], in one sentence with line and column, except that several documents are allowed. A
-/// key that occurs twice in an object is an error. `most_bytes` limits the text, and all documents together
-/// with their aliases expanded.
+/// The errors of [`parse`], in one sentence with line and column, except that several documents are
+/// allowed. A key that occurs twice in an object is an error. `most_bytes` limits the text, and all
+/// documents together with their aliases expanded.
 pub fn documents(text: &str, most_bytes: usize) -> Result<Vec<String>, String> {
     if text.len() > most_bytes {
         return Err(format!("it has more than {most_bytes} bytes"));
@@ -163,7 +164,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts a document aside, if there may be several. Anchors are those of one document.
+    /// Stores a finished document, if there may be several. Anchors are those of one document.
     fn end_document(&mut self) {
         let Some(documents) = &mut self.separate else {
             return;

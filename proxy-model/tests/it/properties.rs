@@ -122,7 +122,7 @@ proptest! {
     #[test]
     fn any_text_is_digested(text in any::<String>(), json in near_miss(), at in any::<prop::sample::Index>()) {
         digest(&text);
-        // Cut and mend: mostly no JSON any more, sometimes other JSON.
+        // Cut out a part: mostly no JSON any more, sometimes other JSON.
         let mut cut = at.index(json.len());
         while !json.is_char_boundary(cut) {
             cut -= 1;

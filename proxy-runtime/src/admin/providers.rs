@@ -114,6 +114,7 @@ pub(super) fn problems(admin: &Inner) -> ProblemList {
         .all_problems()
         .map(|(provider, problem)| SourcedProblem { provider, problem })
         .collect();
+    // Errors first; the stable sort keeps the order otherwise.
     all.sort_by_key(|sourced| std::cmp::Reverse(sourced.problem.severity));
     let omitted = all.len().saturating_sub(PROBLEMS);
     all.truncate(PROBLEMS);
@@ -126,7 +127,7 @@ pub(super) fn problems(admin: &Inner) -> ProblemList {
 /// The progress of a proxy's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// These required sources have not provided a valid configuration yet.
+    /// Required sources that have not provided a valid configuration yet.
     WaitingFor(Vec<String>),
     /// All required sources have, but the proxy does not serve the result yet.
     Publishing,
@@ -150,7 +151,7 @@ impl fmt::Display for Start {
 
 impl Inner {
     /// Every problem with its provider: problems of the sources, settings that this proxy does not
-    /// support, and problems observed with requests.
+    /// support, problems observed with requests, and a full memory budget of clients.
     pub(super) fn all_problems(&self) -> impl Iterator<Item = (Option<String>, Problem)> {
         let state = self.merged.as_ref().map(|merged| merged.state());
         let of_sources: Vec<_> = state
@@ -174,7 +175,13 @@ impl Inner {
             None => (None, problem),
         };
         let ours: Vec<_> = ours.map(placed).collect();
-        of_sources.into_iter().chain(ours)
+        let of_server = self
+            .server
+            .iter()
+            .filter_map(|server| server.memory_problem());
+        // It is about the server, and no source has said anything of that.
+        let of_server: Vec<_> = of_server.map(|problem| (None, problem)).collect();
+        of_sources.into_iter().chain(ours).chain(of_server)
     }
 
     /// Each source with the state that decides its colour on the page.
@@ -217,6 +224,7 @@ impl Inner {
         if self.proxy.snapshot().revision() != state.snapshot.revision() {
             return Start::Publishing;
         }
+        // Stays ready: a later failure of a source does not stop the proxy.
         self.has_started.store(true, Ordering::Relaxed);
         Start::Ready
     }

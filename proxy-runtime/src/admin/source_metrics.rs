@@ -61,9 +61,10 @@ pub(super) fn write(reports: &[ProviderReport], text: &mut String) {
     }
 }
 
-/// How many problems of each severity each of `sources` has, and those that belong to none: there `source` is empty.
+/// Writes the number of problems by severity for each of `sources`, and of problems without a
+/// source: their `source` is empty.
 ///
-/// Sources without problems are written as well, so that queries see a 0 and not nothing.
+/// Sources without problems are written as well, so that queries see a 0 instead of no series.
 pub(super) fn write_problems<'a>(
     sources: impl IntoIterator<Item = &'a str>,
     problems: impl IntoIterator<Item = (Option<String>, Problem)>,

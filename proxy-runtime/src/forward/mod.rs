@@ -40,12 +40,9 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
-// This is the typed lane. `direct` and `send` are two of the crate's four relays: `server/engine/mod.rs` has a table of when each is
-// chosen.
+// This is the typed lane. `server/engine/mod.rs` says which requests take the other one.
 
-mod again;
-#[cfg(feature = "server")]
-mod direct;
+mod answered;
 mod filtering;
 mod handshake;
 mod in_place;
@@ -55,18 +52,16 @@ mod plan;
 mod request;
 mod response;
 mod route_context;
-#[cfg(feature = "server")]
 mod same_name;
 mod send;
 mod service;
-#[cfg(feature = "server")]
 pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "server")]
 pub(crate) mod typed;
 mod upgrade;
 mod websocket;
+mod writer;
 
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;

@@ -11,7 +11,7 @@ use proxy_model::compiled::{Destination, Route};
 
 use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
-use crate::head::{HttpHead, headers};
+use crate::head::{HeadEdits, HttpHead, headers};
 use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
@@ -80,7 +80,7 @@ impl TypedRequest<'_> {
     /// # Errors
     ///
     /// The route's changes make no valid request of it.
-    #[cfg(any(feature = "http2", test))]
+    #[cfg(any(all(feature = "http2", feature = "server"), test))]
     pub(crate) fn write(
         &self,
         destination: &Destination,
@@ -101,10 +101,20 @@ impl TypedRequest<'_> {
         destination: &Destination,
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
-        if !self.plan.rewrites_target && destination.address().path() == "/" {
-            return self.write_to(target, destination, out);
+        let is_elsewhere = self.plan.rewrites_target || destination.address().path() != "/";
+        let (path, query) = match self.head.edits() {
+            None if is_elsewhere => (self.head.path(), self.head.query()),
+            None => return self.write_to(target, destination, out),
+            Some(edits) => (
+                edits.path().unwrap_or_else(|| self.head.path()),
+                edits.query().unwrap_or_else(|| self.head.query()),
+            ),
+        };
+        if !is_elsewhere {
+            let target = OutgoingTarget::new(path.as_bytes(), query.map(str::as_bytes));
+            return self.write_to(target.ok_or(Invalid)?, destination, out);
         }
-        let received = (self.head.path(), self.head.query());
+        let received = (path, query);
         let text = elsewhere(self.plan, self.route, destination, self.head, received);
         let (path, query) = match text.split_once('?') {
             Some((path, query)) => (path, Some(query.as_bytes())),
@@ -145,8 +155,9 @@ impl TypedRequest<'_> {
             connection: head.connection(),
             // They are joined while they are written.
             cookie: None,
-            edits: None,
+            edits: head.edits(),
         };
+        let edited = head.edits().and_then(HeadEdits::host).map(known);
         let names = fields.keys().map(|name| name.as_str().as_bytes());
         plan.for_request(
             &changed,
@@ -157,9 +168,10 @@ impl TypedRequest<'_> {
                     method: head.method(),
                     target,
                     host: match &plan.host {
-                        HostRule::Original => authority.unwrap_or_else(own),
+                        HostRule::Original => edited.or(authority).unwrap_or_else(own),
                         HostRule::Fixed(value) => known(value),
-                        HostRule::Destination | HostRule::Restored => own(),
+                        HostRule::Destination => edited.unwrap_or_else(own),
+                        HostRule::Restored => own(),
                     },
                     fields,
                     framing: self.framing,
@@ -187,6 +199,21 @@ pub(crate) fn response_head(
     plan: &HeadPlan,
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
+    let (status, mut fields) = received_head(response, text, table, plan, more)?;
+    for operation in &plan.response {
+        operation.apply(status, &mut fields);
+    }
+    Some((status, fields))
+}
+
+/// The same without what the route does to them.
+pub(crate) fn received_head(
+    response: &RawResponse,
+    text: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+    more: usize,
+) -> Option<(StatusCode, HeaderMap)> {
     let (status, mut fields) = kept(response, text, table, plan, more)?;
     if let Framing::Length(length) = response.framing()
         && let Some(said) = table.first(FieldClass::ContentLength)
@@ -197,9 +224,6 @@ pub(crate) fn response_head(
         fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     headers::drop_pointless_length(status, &mut fields);
-    for operation in &plan.response {
-        operation.apply(status, &mut fields);
-    }
     Some((status, fields))
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct RecentFailures(OnceLock<Box<Record>>);
 pub(crate) enum Turn {
     /// The destination or cluster begins to fail.
     Fails,
-    /// It works again, after this time of failure.
+    /// The end of the failure, with its duration.
     Works(Duration),
 }
 

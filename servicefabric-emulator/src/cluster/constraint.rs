@@ -14,9 +14,9 @@ const MAX_DEPTH: usize = 16;
 
 /// An expression such as `NodeType == Front && Disk != Slow || NodeName == _Node_0`.
 ///
-/// Comparisons are `==` and `!=`, of a property of the node with a text; `&&` binds before `||`, and
-/// parentheses before both. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of every
-/// node; a node without a property differs from every text.
+/// Comparisons are `==` and `!=`, between a property of the node and a text. `&&` binds tighter than `||`,
+/// and parentheses come first. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of
+/// every node. A missing property differs from every text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraint {
     /// The alternatives, one of which must hold. Empty: any node.
@@ -62,6 +62,7 @@ impl Constraint {
 fn alternatives(text: &str, depth: usize) -> Result<Vec<Vec<Comparison>>, FabricError> {
     let mut alternatives = Vec::new();
     for all in split(text, "||")? {
+        // The parentheses are multiplied out: `combined` has every combination of their alternatives.
         let mut combined = vec![Vec::new()];
         for part in split(all, "&&")? {
             let part = part.trim();
@@ -157,6 +158,7 @@ impl Comparison {
                 found.map(|(_, value)| value.as_str())
             }
         };
+        // A property that the node lacks is unequal to every value.
         (found == Some(self.value.as_str())) == self.equal
     }
 }

@@ -23,8 +23,8 @@ impl Date {
     /// The beginning of 1970.
     pub(crate) const EPOCH: Self = Self { millis: 0 };
 
-    /// Reads `2026-01-01T00:00:00Z`, also with a fraction of a second; `None` for anything else, and for
-    /// years outside of 1601 to 9999.
+    /// Parses `2026-01-01T00:00:00Z`, optionally with a fraction of a second. `None` for any other format,
+    /// and for years outside 1601 to 9999.
     pub fn parse(text: &str) -> Option<Self> {
         let in_form = |byte: u8| byte.is_ascii_digit() || b"-:.TZ".contains(&byte);
         if !text.bytes().all(in_form) {

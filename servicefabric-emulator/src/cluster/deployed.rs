@@ -9,8 +9,8 @@ use super::page::{Page, PageRequest};
 use super::state::{Cluster, NodeEntry};
 use crate::hosting::{self, DeployedCodePackage, DeployedPackage, DeployedServiceType};
 
-/// All of these fail with `FABRIC_E_NODE_NOT_FOUND` when there is no such node. A list about an application
-/// that is not on the node is empty.
+/// All of these fail with `FABRIC_E_NODE_NOT_FOUND` for an unknown node. A list about an application that is
+/// not on the node is empty.
 impl Cluster {
     /// The applications on a node, by name.
     ///

@@ -96,8 +96,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes a health report of a user. When it is not immediate, it takes effect with the next batch. A
-    /// report about something that is not there is taken, and vanishes.
+    /// Takes a health report of a client. Unless it is immediate, it takes effect with the next batch. A
+    /// report about an unknown entity is accepted, and then dropped.
     ///
     /// # Errors
     ///

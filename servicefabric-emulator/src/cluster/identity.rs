@@ -69,8 +69,8 @@ impl FromStr for PartitionId {
     }
 }
 
-/// One replica of a stateful service, or one instance of a stateless one, in the whole cluster. The number
-/// alone is unique inside its partition only.
+/// A replica of a stateful service, or an instance of a stateless one, in the whole cluster. The replica's
+/// number alone is unique in its partition only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaRef {
     /// The partition.
@@ -85,9 +85,8 @@ impl fmt::Display for ReplicaRef {
     }
 }
 
-/// An id that grows with `sequence`: as real ones, steps of 100 ns, of which `since` is the first. Ten
-/// thousand of them take a second, so that a cluster that begins later has none of those that an earlier one
-/// had.
+/// Returns an id that grows with `sequence`: like real ones, a number of 100 ns steps, from `since`. Ten
+/// thousand of them take a second, so that a later cluster has none of an earlier one's ids.
 pub(crate) fn instance_id(since: i64, sequence: u64) -> i64 {
     let step = i64::try_from(sequence % 1_000_000_000).unwrap_or(0);
     let spread = i64::try_from(hash("instance", sequence) % 700).unwrap_or(0);

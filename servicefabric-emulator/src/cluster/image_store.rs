@@ -46,12 +46,12 @@ pub struct StoredContent {
 }
 
 impl Cluster {
-    /// Takes a file of `size` bytes into the image store. `content` is needed of manifests only.
+    /// Stores a file of `size` bytes in the image store. `content` is only required for manifests.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for a path that is none and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE`
-    /// when it is larger than 1 MiB, `E_FAIL` when the store is full.
+    /// `E_INVALIDARG` for an invalid path and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE` if
+    /// it exceeds 1 MiB, `E_FAIL` if the store is full.
     pub fn upload(&mut self, path: &str, size: u64, content: &[u8]) -> Result<(), FabricError> {
         let path = checked(path)?;
         let text = match is_manifest(&path) {
@@ -65,6 +65,7 @@ impl Cluster {
         let store = &mut self.uploads;
         let before = store.files.get(&path).map_or(0, StoredFile::kept);
         let kept = store.kept - before + text.as_ref().map_or(0, |text| text.len());
+        // A file may be replaced even in a full store.
         let is_new = !store.files.contains_key(&path);
         if kept > MAX_KEPT || (is_new && store.files.len() >= MAX_FILES) {
             let message = format!(
@@ -196,6 +197,7 @@ fn text_of(path: &str, content: &[u8]) -> Result<Arc<str>, FabricError> {
             .map(|pair| read([pair[0], pair[1]]));
         String::from_utf16(&units.collect::<Vec<_>>()).ok()
     };
+    // The byte order mark distinguishes the two forms of UTF-16.
     let text = match content {
         [0xFF, 0xFE, ..] => units(u16::from_le_bytes),
         [0xFE, 0xFF, ..] => units(u16::from_be_bytes),

@@ -20,6 +20,7 @@ use crate::health::{
 impl Cluster {
     /// The nodes, by name.
     pub fn nodes(&self, filter: NodeStatusFilter, page: &PageRequest) -> Page<&Node> {
+        // The token is the last name of the previous page.
         let bound = page.lower_bound().map_or(Unbounded, Excluded);
         let nodes = self
             .nodes
@@ -34,8 +35,8 @@ impl Cluster {
         self.nodes.get(name).map(|entry| &entry.node)
     }
 
-    /// The application types in all versions, by name and version; of one name, and in one version, if that
-    /// is given.
+    /// Returns the application types in all versions, by name and version, optionally of one name and in one
+    /// version.
     ///
     /// # Errors
     ///

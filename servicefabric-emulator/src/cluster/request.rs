@@ -61,8 +61,7 @@ pub struct ServiceCreation {
     pub instance_close_delay: Span,
     /// The time to wait for a replica that is down before it is replaced.
     pub replica_restart_wait: Span,
-    /// The name that the DNS service of the cluster has for it; empty for none. It is kept and shown, not
-    /// resolved.
+    /// The name in the cluster's DNS service. Empty: none. It is stored and shown, but not resolved.
     pub dns_name: String,
 }
 

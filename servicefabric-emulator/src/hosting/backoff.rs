@@ -109,8 +109,8 @@ pub(super) fn restart_wait(config: &HostingConfig, failures: u32, jitter: Span) 
         .min(config.activation_max_retry_interval)
 }
 
-/// The wait before a failed download or activation is tried again: as many intervals as there were failures,
-/// one at least, and never more than the cap.
+/// Returns the wait before a failed download or activation is retried: an interval for each failure, at least
+/// one, and never more than the maximum.
 pub(super) fn retry_wait(interval: Span, cap: Span, failures: u32) -> Span {
     interval.saturating_mul(failures.max(1).into()).min(cap)
 }

@@ -51,8 +51,8 @@ pub struct DeployedPackage {
     pub status: DeploymentStatus,
     /// The number of replicas that the package hosts.
     pub usage: u32,
-    /// Since when it hosts none, if it hosts none and is tracked for deactivation (from the end of its
-    /// download on).
+    /// The time since which it hosts no replica, if it hosts none and is tracked for deactivation (from the
+    /// end of its download).
     pub unused_since: Option<Moment>,
     /// The time of the scheduled deactivation, which a use before then cancels.
     pub deactivation: Option<Moment>,

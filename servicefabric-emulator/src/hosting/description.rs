@@ -82,16 +82,15 @@ pub struct CodePackageDescription {
     pub role: Role,
     /// The kind of host.
     pub host_type: HostType,
-    /// The program of the setup entry point, which runs once, to its end, before the main one starts. Default
-    /// none.
+    /// The program of the setup entry point, which runs to its end before the main one starts. Default: none.
     pub setup: Option<Arc<str>>,
     /// The program of the main entry point.
     pub main: Arc<str>,
     /// True if an exit with code 0 is the regular end, without a restart. Default: false.
     pub run_to_completion: bool,
-    /// A program that does not know Service Fabric: hosting registers the types on its behalf, and moves its
-    /// replicas elsewhere when it fails again and again
-    /// (`DeployedServiceFailoverContinuousFailureThreshold`). Default false.
+    /// True for a program that does not know Service Fabric: hosting registers the types on its behalf, and
+    /// moves its replicas elsewhere after repeated failures
+    /// (`DeployedServiceFailoverContinuousFailureThreshold`). Default: false.
     pub guest: bool,
 }
 

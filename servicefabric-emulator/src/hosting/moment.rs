@@ -8,15 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in virtual time: milliseconds since the node's (or the cluster's) clock began at [`Moment::ZERO`].
 ///
-/// As text it is a number of seconds with its unit (`601s`, `50.625s`); in JSON and TOML it is written as a
-/// number of seconds and read as a number or as such a text.
+/// Its text is a number of seconds with its unit (`601s`, `50.625s`). In JSON and TOML it is written as a
+/// number of seconds, and read as a number or as such a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(u64);
 
-/// A length of virtual time in whole milliseconds, or [`Span::INFINITE`].
-///
-/// Read and written like a [`Moment`]; infinite is the text `infinite`. Also `ms`, `m` and `h` are understood
-/// as units.
+/// A length of virtual time in whole milliseconds, or [`Span::INFINITE`]. Read and written like a [`Moment`];
+/// infinite is the text `infinite`. The units `ms`, `m` and `h` are accepted as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 

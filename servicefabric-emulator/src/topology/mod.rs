@@ -60,7 +60,7 @@ pub use self::scalar::Scalar;
 pub struct Topology {
     /// The cluster itself, and its nodes.
     pub cluster: ClusterDescription,
-    /// Settings of hosting by the names that a cluster manifest gives them, such as
+    /// The settings of hosting by their names in a cluster manifest, such as
     /// `ActivationRetryBackoffInterval`; lengths of time as `"10s"` or a number of seconds.
     pub hosting: IndexMap<String, Scalar>,
     /// The application types that can be deployed.

@@ -65,7 +65,7 @@ impl ClientError {
         None
     }
 
-    /// This error and its causes on one line.
+    /// The error and its causes on one line.
     pub fn chain(&self) -> String {
         let mut chain = self.to_string();
         let mut cause = std::error::Error::source(self);

@@ -27,7 +27,7 @@ pub(super) struct Recipe {
     pub(super) ip: IpAddr,
     pub(super) arguments: Vec<String>,
     pub(super) master_token: Option<String>,
-    /// Its configuration files; deleted with the agent.
+    /// The configuration files; deleted with the agent.
     _folder: Arc<TempDir>,
 }
 

@@ -21,7 +21,7 @@ use self::message::Question;
 /// The response for a name.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// These addresses, with this time to live in seconds.
+    /// Addresses, with a time to live in seconds.
     Addresses(Vec<IpAddr>, u32),
     /// An alias to another name, with its addresses.
     Alias(String, Vec<IpAddr>, u32),
@@ -31,7 +31,7 @@ pub enum Answer {
     Fails,
     /// No response.
     Silence,
-    /// These addresses to queries for IPv4, and no response to others.
+    /// Addresses to queries for IPv4, and no response to others.
     OnlyV4(Vec<IpAddr>, u32),
     /// A truncated message over UDP, and these addresses over TCP.
     OverTcp(Vec<IpAddr>, u32),

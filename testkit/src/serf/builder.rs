@@ -31,7 +31,7 @@ pub(super) struct Recipe {
     pub(super) place: Place,
     pub(super) arguments: Vec<String>,
     pub(super) auth_key: Option<String>,
-    /// Its files; deleted with the agent.
+    /// The agent's files; deleted with it.
     _folder: Arc<TempDir>,
 }
 

@@ -23,7 +23,8 @@ const BUFFER_BYTES: usize = 16 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Admin {
-    /// Serves on `listener` until the future is dropped, which closes all connections. It runs in the caller's runtime.
+    /// Serves on `listener` until the future is dropped, which closes all connections. The server runs in
+    /// the caller's runtime.
     pub async fn serve(self, listener: TcpListener) -> Infallible {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();

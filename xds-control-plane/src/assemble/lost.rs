@@ -30,7 +30,7 @@ pub(crate) fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
 /// Returns the host without the routes to the clusters that are `lost`. `None` if it has no routes at all.
 ///
 /// Shares of lost clusters go to the others of their route. A route without any cluster left is removed if
-/// a later one takes all of its requests: those of a branch go to its service. Otherwise it answers 503, as
+/// a later one takes all of its requests: those of a branch go to its service. Otherwise it responds with 503, as
 /// Envoy does if a cluster is missing: without the route its requests would get to another service, and 404
 /// would deny that there is any. A route of another cluster between the two gets the requests that it
 /// matches; no translated host has one.
@@ -67,7 +67,7 @@ fn left_of(route: &Route, lost: &BTreeSet<&str>) -> Option<Route> {
             clusters.retain(|cluster| !lost.contains(cluster.name.as_str()));
             let weight = |cluster: &ClusterWeight| cluster.weight.map_or(0, |w| w.value);
             let is_idle = clusters.iter().all(|cluster| weight(cluster) == 0);
-            // Envoy wants somebody to have some weight.
+            // Envoy requires some weight above zero.
             if let Some(first) = clusters.first_mut().filter(|_| is_idle) {
                 first.weight = Some(number(100));
             }

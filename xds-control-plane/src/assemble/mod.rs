@@ -7,9 +7,10 @@
 //!                             quarantined, with reasons              warnings
 //! ```
 //!
-//! Nothing that Envoy would refuse gets out: it would refuse everything else with it. What cannot be had twice (the name of a
-//! cluster or a listener, a domain in any case, an address that is listened on) is had by the source that comes first in
-//! [`AssembleOptions::precedence`], and within a source by the service whose name comes first.
+//! No resource that Envoy would reject is sent: it would reject all others with it. The name of a cluster
+//! or a listener, a domain ignoring case, and a listening address exist only once. Each goes to the source
+//! that comes first in [`AssembleOptions::precedence`], and within a source to the service whose name comes
+//! first.
 
 mod accepted;
 mod assembler;

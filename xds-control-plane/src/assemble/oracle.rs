@@ -56,7 +56,7 @@ fn bootstrap(service: &ServiceResources) -> Value {
         )
     };
     let mut clusters: Vec<_> = service.clusters.iter().map(cluster).collect();
-    // Endpoints are looked at where they are known from the beginning.
+    // Endpoints are checked where they are known from the beginning.
     clusters.extend(
         service
             .assignments
@@ -88,7 +88,7 @@ fn bootstrap(service: &ServiceResources) -> Value {
     let routes = RouteConfiguration {
         name: "main".to_owned(),
         virtual_hosts: service.virtual_hosts.clone(),
-        // As routes that are asked for have it.
+        // Like requested route configurations.
         validate_clusters: Some(BoolValue { value: false }),
         ..RouteConfiguration::default()
     };

@@ -15,7 +15,7 @@ use super::unknown::UnknownZones;
 pub struct Owner {
     /// The source that has the service.
     pub source: Arc<str>,
-    /// Its name there.
+    /// The service's name in that source.
     pub service: Arc<str>,
 }
 
@@ -45,10 +45,11 @@ impl fmt::Display for Owner {
 pub struct ServiceResources {
     /// The owner.
     pub owner: Owner,
-    /// Its clusters.
+    /// The service's clusters.
     pub clusters: Vec<Cluster>,
-    /// The endpoints of its clusters of type `EDS`. A cluster without an assignment is served with an empty one, since it
-    /// would not get ready otherwise, unless its endpoints are [not known](Self::unknown_endpoints).
+    /// The endpoints of the clusters of type `EDS`. A cluster without an assignment is served with an empty
+    /// one, since it would not get ready otherwise. The exception are clusters with [unknown
+    /// endpoints](Self::unknown_endpoints).
     pub assignments: Vec<ClusterLoadAssignment>,
     /// The clusters whose endpoints are not fully known at the moment, with the datacenters concerned.
     /// There they keep their earlier endpoints; if there are none, no client receives an empty assignment.
@@ -56,9 +57,9 @@ pub struct ServiceResources {
     /// True if the resources are not fully known at the moment. If the service was served before,
     /// everything but endpoints stays unchanged.
     pub is_partial: bool,
-    /// Its part of the route configuration, which is one for all services.
+    /// The service's part of the route configuration, which is one for all services.
     pub virtual_hosts: Vec<VirtualHost>,
-    /// Its listeners.
+    /// The service's listeners.
     pub listeners: Vec<Listener>,
     /// The interval at which REST clients poll its endpoints. `None` for
     /// [`AssembleOptions::refresh_delay`].

@@ -300,7 +300,7 @@ fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {
         .into_iter()
         .map(|(name, _)| name)
         .collect();
-    // Nobody else gets the requests that were for it.
+    // No other service gets its requests.
     assert_eq!(hosts, ["a", "x", "y"]);
     let routes: RouteConfiguration = decoded(&assembled.snapshot, ResourceType::Route, "main");
     let action = routes.virtual_hosts[1].routes[0].action.clone();
@@ -338,7 +338,7 @@ fn a_host_loses_its_routes_to_clusters_of_others_only() {
     };
     for (weights, left) in [
         (&[("b", 95), ("a", 5)][..], ("b", 95)),
-        // Envoy wants the weights to be more than none together.
+        // Envoy requires the sum of the weights to be above zero.
         (&[("b", 0), ("a", 100)], ("b", 100)),
         (&[("a", 100)], ("503", 503)),
     ] {

@@ -34,7 +34,7 @@ pub(super) fn cluster(
         connect_timeout: Some(action::duration(options.connect_timeout)),
         health_checks: health::active(cluster, report).into_iter().collect(),
         outlier_detection: health::passive(cluster, report),
-        // Otherwise Envoy goes on sending requests to a destination that is gone, for as long as its probes succeed.
+        // Otherwise Envoy continues to send requests to a removed destination while its probes succeed.
         ignore_health_on_host_removal: true,
         circuit_breakers: cluster.upstream().max_connections().map(per_host),
         common_lb_config: Some(CommonLbConfig {
@@ -124,7 +124,8 @@ fn per_host(connections: u32) -> CircuitBreakers {
 /// The share of healthy destinations, in percent, below which all are used.
 fn panic_threshold(policy: AvailabilityPolicy) -> f64 {
     match policy {
-        // Below the share of one of any number of destinations: when there is none.
+        // The value is below the share of one of any number of destinations: all are used if none is
+        // healthy.
         AvailabilityPolicy::HealthyOrPanic => 0.000_1,
         AvailabilityPolicy::HealthyAndUnknown => 0.0,
     }

@@ -30,7 +30,7 @@ struct Edit {
 
 #[derive(Debug, Default)]
 struct Edits {
-    /// In the order in which headers are first named.
+    /// The headers, in the order in which they are first named.
     names: Vec<String>,
     by_name: BTreeMap<String, Edit>,
 }
@@ -119,6 +119,7 @@ pub(super) fn request(transforms: &Transforms) -> Result<HeaderEdits, Inexpressi
                 value,
                 action,
             } if name == http::header::HOST => match action {
+                // The literal rewrite of `Host` has no commands, so the escaped `%` is written plainly.
                 SetOrAppend::Set => host = Some(fixed(value)?.replace("%%", "%")),
                 SetOrAppend::Append => {
                     return Err(Inexpressible::new(KEY, "`Host` has one value"));

@@ -1,8 +1,8 @@
 //! Virtual hosts: which routes are tried for which host, in which order.
 //!
-//! Envoy chooses a virtual host by the most specific domain and never looks into another one. The model ranks all routes
-//! together, hosts being one criterion of several. So each domain that any route names gets all routes that take requests to
-//! it, those without a host among them, in the order of precedence.
+//! Envoy chooses a virtual host by the most specific domain and never looks into another one. The model
+//! ranks all routes together, hosts being one criterion of several. So each domain that any route names
+//! gets all routes that take requests to it, those without a host among them, in the order of precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -34,7 +34,7 @@ pub(super) fn of(cluster: &Cluster) -> Option<Protocols> {
     use VersionPolicy::{RequestVersionExact, RequestVersionOrHigher, RequestVersionOrLower};
 
     let upstream = cluster.upstream();
-    // Over cleartext nothing is negotiated, and Envoy wants TLS everywhere to negotiate at all.
+    // Unencrypted connections negotiate nothing, and Envoy negotiates only if TLS is used everywhere.
     let is_https =
         !cluster.destinations().is_empty() && of_https(cluster) == cluster.destinations().len();
     match (upstream.version(), upstream.version_policy()) {

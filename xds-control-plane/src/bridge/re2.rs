@@ -74,7 +74,7 @@ pub(super) fn in_path(text: &str) -> String {
                 push_escaped(&mut out, c);
                 out.push(')');
             }
-            // What stands for a slash stays as it was sent, so a template writes it like this.
+            // An encoded slash stays encoded, so a template writes it like this.
             '%' if is_slash(text, at) => out.push('%'),
             '%' => out.push_str("%(?:25)?"),
             c => push_cases(&mut out, c, true, push_escaped),
@@ -145,7 +145,7 @@ fn push_cases(out: &mut String, c: char, ignore_case: bool, push: impl Fn(&mut S
     out.push(')');
 }
 
-/// The triplets of a character.
+/// Writes the triplets of a character.
 fn push_escaped(out: &mut String, c: char) {
     let mut bytes = [0; 4];
     for byte in c.encode_utf8(&mut bytes).bytes() {
@@ -154,7 +154,7 @@ fn push_escaped(out: &mut String, c: char) {
         for digit in [high, low] {
             match char::from_digit(u32::from(digit), 16) {
                 Some(letter) if letter.is_ascii_alphabetic() => {
-                    // Hexadecimal digits have no case, whatever the rest has.
+                    // Hexadecimal digits are matched in any case, independent of the rest.
                     let _ = write!(out, "[{letter}{}]", letter.to_ascii_uppercase());
                 }
                 Some(digit) => out.push(digit),

@@ -36,14 +36,14 @@ impl<'p> Report<'p> {
         Self { pointer, problems }
     }
 
-    /// Something is done a little differently.
+    /// Reports a warning: Envoy does something a little differently.
     pub(super) fn differs(&mut self, key: &str, message: impl Into<String>) {
         let pointer = self.place(key);
         self.problems
             .push(Problem::warning(pointer, DIFFERS, message));
     }
 
-    /// The route or cluster is left out.
+    /// Reports an error: the route or cluster is left out.
     pub(super) fn left_out(&mut self, reason: &Inexpressible) {
         let pointer = self.place(&reason.key);
         self.problems

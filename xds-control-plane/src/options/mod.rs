@@ -87,7 +87,7 @@ pub struct Config {
 pub struct TlsSection {
     /// The server's certificate and its chain.
     pub certificate_file: PathBuf,
-    /// Its key.
+    /// The private key of the certificate.
     pub key_file: PathBuf,
     /// The authorities that client certificates must be issued by. If set, clients need a certificate.
     pub client_ca_file: Option<PathBuf>,
@@ -96,7 +96,7 @@ pub struct TlsSection {
 /// The location of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrySection {
-    /// In a file.
+    /// A file.
     File(PathBuf),
     /// Behind a URL.
     Http {

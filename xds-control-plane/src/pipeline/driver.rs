@@ -96,7 +96,8 @@ struct Done {
 
 impl Work {
     fn run(&mut self, task: Task) -> Done {
-        // A service that asks by tags is in the catalog only, and may be in a part of it that was not read yet.
+        // A service that opts in by tags is only in the catalog, and may be in a part of it that was not
+        // read yet.
         let is_whole = task.known.catalog.unlisted.is_none();
         let is_unknown = |owner: &Owner| !is_whole && *owner.source == *CONSUL;
         let translation = self.translator.translate_within(&task.known, task.most);
@@ -159,6 +160,7 @@ pub(super) async fn drive(
         }
         Err(_) => return,
     };
+    // The registry is compared with the services that served last, to notice a loss across a restart.
     let of_registry = services.iter().map(|service| &service.owner);
     let of_registry = of_registry.filter(|owner| *owner.source == *REGISTRY);
     let served = of_registry
@@ -306,7 +308,7 @@ impl Driver {
         self.shown.ready.send_replace(true);
     }
 
-    /// Does the work on a blocking thread.
+    /// Runs a task on a blocking thread.
     async fn work(&mut self, task: Task) -> Done {
         let mut work = self.work.take().expect("it is put back each time");
         let working = tokio::task::spawn_blocking(move || {
@@ -326,7 +328,7 @@ impl Driver {
         }
     }
 
-    /// No client sends anything to the endpoints that have stayed for that.
+    /// Removes the endpoints that were kept for clients, since no client sends requests to them any more.
     fn let_go(&mut self) {
         self.let_go_at = None;
         self.lingering.clear();
@@ -386,7 +388,7 @@ impl Driver {
     }
 }
 
-/// At a time; never, if there is none.
+/// Waits until `time`, or forever if there is none.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
@@ -394,7 +396,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// The end of a task; never, if there is none.
+/// Waits for the end of a task, or forever if there is none.
 async fn ended(task: &mut Option<JoinHandle<Result<(), KeptError>>>) -> Result<(), KeptError> {
     match task {
         Some(task) => task.await.unwrap_or(Ok(())),

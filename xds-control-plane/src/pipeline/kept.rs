@@ -76,7 +76,7 @@ impl KeptFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.io(error)),
         };
-        // Whoever could put a file here could say where requests go.
+        // Anyone who can put a file here decides where requests go.
         check_directory(&self.path).map_err(|error| self.io(error))?;
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
         let (head, body) = bytes.split_at_checked(end + 1).unwrap_or_default();

@@ -4,7 +4,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use xds_control_plane::snapshot::{ResourceType, Subscription};
 
-/// A control plane for Envoy fleets: listeners, routes, clusters and endpoints over xDS v3 from a registry, Consul and a file
+/// A control plane for Envoy fleets: listeners, routes, clusters and endpoints over xDS v3 from a registry,
+/// Consul and a file
 #[derive(Debug, Parser)]
 #[command(name = "xds-control-plane", version, propagate_version = true)]
 pub(super) struct Cli {

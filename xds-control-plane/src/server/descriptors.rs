@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::snapshot::ResourceType;
 
-/// An encoded `google.protobuf.FileDescriptorSet` with the discovery services, the types of resources, and all types that
-/// are put into an `Any` inside them.
+/// An encoded `google.protobuf.FileDescriptorSet` with the discovery services, the types of resources, and
+/// all types that are put into an `Any` inside them.
 pub const ENVOY_DESCRIPTORS: &[u8] = include_bytes!("../../descriptors/envoy.binpb");
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {

@@ -128,15 +128,16 @@ impl XdsServer {
         }
     }
 
-    /// Serves on `listener` until `shutdown` is ready; then ends all streams, so that clients go elsewhere, and waits for
-    /// connections to end, but not longer than [`ServerOptions::drain`].
+    /// Serves on `listener` until `shutdown` is ready. Then ends all streams, so that clients use another
+    /// server, and waits for connections to end, for at most [`ServerOptions::drain`].
     ///
-    /// It runs in the caller's runtime, which has one task for each connection. When the future is dropped instead, all
-    /// streams end at once.
+    /// The server runs in the caller's runtime, with one task for each connection. Dropping the future ends
+    /// all streams at once.
     ///
     /// # Errors
     ///
-    /// When the descriptors of the API or the files of TLS are not usable, or the transport fails.
+    /// Returns an error if the descriptors of the API or the files of TLS are unusable, or if the transport
+    /// fails.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -194,7 +195,7 @@ impl XdsServer {
             tokio::time::sleep(options.drain).await;
         };
         tokio::select! {
-            // First of all, so that nobody is told that all is well before it is.
+            // First of all, so that readiness is not reported too early.
             biased;
             never = report_health(&context, &health) => match never {},
             result = serving => result.map_err(|error| ServeError(error.into())),
@@ -216,7 +217,7 @@ impl ServerHandle {
         self.context.is_ready()
     }
 
-    /// The clients that are connected or have polled of late, by id, and what they have.
+    /// The clients that are connected or have polled recently, by id, with the resources that they have.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         self.context.nodes.list()
@@ -257,13 +258,13 @@ fn all_routes(
         .merge(rest::routes(context));
     let routes = Routes::new(health)
         .add_service(reflection().build_v1().map_err(unusable)?)
-        // Older grpcurl asks for this one only.
+        // Older versions of grpcurl use only this one.
         .add_service(reflection().build_v1alpha().map_err(unusable)?)
         .into_axum_router();
     Ok(Routes::from(routes.merge(own).fallback(unknown::answer)))
 }
 
-/// Waits for a change; for ever, if there is no sender.
+/// Waits for a change, or forever if there is no sender.
 async fn news(readiness: Option<&mut watch::Receiver<bool>>) {
     if let Some(readiness) = readiness
         && readiness.changed().await.is_ok()

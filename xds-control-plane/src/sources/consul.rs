@@ -288,7 +288,7 @@ fn still_waited_for(state: &WatchState, waited: Duration, patience: Duration) ->
     }
     let mut unread = state.datacenters.iter().filter(|dc| !dc.is_complete);
     let waited_for = unread.find(|dc| match dc.failure {
-        // One that has failed just now may answer when it is asked again.
+        // One that has failed just now may respond to a retry.
         Some(_) => waited < patience,
         None => waited < patience.max(FIRST_WHOLE),
     });
@@ -349,7 +349,7 @@ pub(super) async fn follow_defaults(
             sleep(SECOND_LOOK).await;
             if !matches!(client.kv_get(&shown, &Query::new()).await, Ok(answer) if answer.value.is_none())
             {
-                // It is there again, which the follower says, or nobody knows.
+                // It is back, which the follower reports, or it is unknown.
                 continue;
             }
         }
@@ -360,7 +360,7 @@ pub(super) async fn follow_defaults(
             Followed::Failed(error)
                 if error.kind() == ConsulErrorKind::Denied && reading.value.is_none() =>
             {
-                // Nobody can say when that is mended, and the built-in settings are good ones.
+                // It is unknown when that will be corrected, and the built-in settings are good.
                 let problem = format!(
                     "{shown}: {}; the built-in settings apply",
                     error.explained()

@@ -30,7 +30,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// The live instances of a service.
+    /// Returns the live instances of a service.
     pub(super) fn of(service: Option<&CatalogService>) -> Self {
         let mut live = Self {
             unknown: service
@@ -43,6 +43,7 @@ impl Live {
             for instance in instances.iter().filter(|instance| instance.is_live) {
                 let place = match instance.address.parse::<IpAddr>() {
                     Ok(_) if instance.port == 0 => Err(("no_port", "has no port".to_owned())),
+                    // An unspecified, broadcast or multicast address belongs to no single host.
                     Ok(address) if !is_of_one_host(address) => Err((
                         "no_ip_address",
                         format!("is at {address}, which is no host's address"),
@@ -122,7 +123,7 @@ impl Live {
         groups.sort();
         let mut seen = BTreeSet::new();
         let localities = groups.into_iter().filter_map(|(priority, zone, places)| {
-            // Who is in two datacenters is in the nearer one.
+            // An instance in two datacenters counts for the nearer one.
             let places: Vec<_> = places.iter().filter(|place| seen.insert(**place)).collect();
             (!places.is_empty()).then(|| LocalityLbEndpoints {
                 locality: Some(Locality {

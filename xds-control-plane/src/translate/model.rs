@@ -10,20 +10,20 @@ use super::defaults::Defaults;
 /// A service of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryService {
-    /// Its name.
+    /// The service's name.
     pub name: Arc<str>,
     /// True if it runs. Otherwise it is not served, nor are its branches.
     pub is_running: bool,
     /// The ports that it provides.
     pub provides: Vec<Provides>,
-    /// Its branches, running or not.
+    /// The service's branches, running or not.
     pub branches: Vec<Branch>,
 }
 
 /// A named port of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provides {
-    /// Its name, the last part of the cluster's.
+    /// The name, which is the last part of the cluster's.
     pub name: Arc<str>,
     /// The protocol of the port.
     pub protocol: Protocol,
@@ -44,7 +44,7 @@ pub enum Protocol {
 /// A variant of a service that runs beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// Its name, the middle part of the cluster's.
+    /// The branch's name, which is the middle part of the cluster's.
     pub name: Arc<str>,
     /// True if it runs.
     pub is_running: bool,
@@ -86,13 +86,13 @@ pub struct CatalogService {
 pub struct Instance {
     /// The node that it is on.
     pub node: Arc<str>,
-    /// Its id, unique on its node.
+    /// The instance's id, unique on its node.
     pub id: Arc<str>,
-    /// Its address: an IP address, or a text that is not usable here.
+    /// The instance's address: an IP address, or a text that is not usable here.
     pub address: Arc<str>,
-    /// Its port. 0 if it has none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
-    /// Its tags.
+    /// The instance's tags.
     pub tags: Vec<Arc<str>>,
     /// True if it may get requests.
     pub is_live: bool,
@@ -101,16 +101,16 @@ pub struct Instance {
 /// The content of the static file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StaticConfig {
-    /// Its listeners.
+    /// The configured listeners.
     pub listeners: Vec<StaticListener>,
-    /// Its services.
+    /// The configured services.
     pub services: Vec<StaticService>,
 }
 
 /// A listener of the static file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StaticListener {
-    /// Its name.
+    /// The listener's name.
     pub name: Arc<str>,
     /// The address to listen on.
     pub address: IpAddr,
@@ -155,7 +155,7 @@ pub struct HttpListener {
 /// A service of the static file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StaticService {
-    /// Its name, and that of its cluster.
+    /// The name of the service and of its cluster.
     pub name: Arc<str>,
     /// The protocol of its instances.
     pub protocol: Protocol,
@@ -165,9 +165,9 @@ pub struct StaticService {
     pub timeout: Option<Duration>,
     /// The time limit for connecting. `None` for the default.
     pub connect_timeout: Option<Duration>,
-    /// Its limits. `None` stands for the default.
+    /// The service's limits. `None` for each stands for the default.
     pub limits: Limits,
-    /// Its instances. `None` for those of the catalog's service.
+    /// The service's instances. `None` for those of the catalog's service.
     pub endpoints: Option<Vec<StaticEndpoint>>,
     /// The service of the catalog that has its instances. `None` for the one of the same name.
     pub catalog_service: Option<Arc<str>>,
@@ -176,9 +176,9 @@ pub struct StaticService {
 /// An instance of a service of the static file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticEndpoint {
-    /// Its IP address.
+    /// The endpoint's IP address.
     pub address: IpAddr,
-    /// Its port.
+    /// The endpoint's port.
     pub port: u16,
     /// The datacenter of the instance. `None` for the own one.
     pub zone: Option<Arc<str>>,

@@ -21,7 +21,7 @@ pub(super) fn tagged(
 ) -> Translated {
     let mut settings = tags::read(service);
     let mut out = begin(Owner::new(CONSUL, Arc::clone(name)), known);
-    // What it asks for is said by its instances.
+    // Its settings are in the tags of its instances.
     let is_said_here = || {
         let here = service.datacenters.get(&known.own);
         here.is_some_and(|instances| tags::ask_to_be_served(instances))

@@ -22,8 +22,8 @@ use crate::proto::{duration, number, regex};
 /// The header with which a client stays with the service itself.
 const STICKY_HEADER: &str = "x-sticky-uid";
 
-/// Its values that mean yes. One matcher has room for one exact value, and this is one route; in an expression they are
-/// eight instructions of a hundred.
+/// The values of that header that mean yes, as an expression. One matcher has room for one exact value
+/// only, and this has to be one route. As an expression they take eight instructions of a hundred.
 const STICKY_VALUES: &str = "1|[yY]es|[tT]rue";
 
 /// The header that names a branch.
@@ -139,7 +139,7 @@ pub(super) fn branch_header(branch: &str, options: &TranslateOptions) -> Option<
         let pattern = format!("(?i){}", ::regex::escape(branch));
         return re2_size::fits(&pattern).then(|| header(BRANCH_HEADER, &pattern, options));
     }
-    // No expression: there is nothing to escape, and names may be as long as they are.
+    // No expression: there is nothing to escape, and names may have any length.
     let name = StringMatcher {
         match_pattern: Some(MatchPattern::Exact(branch.to_owned())),
         ignore_case: true,

@@ -21,8 +21,8 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 /// The maximum size of a token in a file, in bytes.
 const LONGEST_ASSERTION: usize = 64 * 1024;
 
-/// Client credentials (RFC 6749, section 4.4): an application of a tenant shows a secret or, as workload
-/// identity, a token that its own platform keeps fresh in a file. `Debug` shows no secret.
+/// Client credentials (RFC 6749, section 4.4): an application of a tenant, with a secret or, as workload
+/// identity, with a token that its own platform renews in a file. `Debug` shows no secret.
 #[derive(Clone)]
 pub struct ClientCredentials {
     transport: Arc<dyn Transport>,

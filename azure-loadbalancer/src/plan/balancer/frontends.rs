@@ -83,6 +83,7 @@ pub(super) fn fates(
                 }
             },
         };
+        // Azure rejects the removal of a frontend that other parts still use.
         let fate = match (fate, referenced.get(&lower)) {
             (Fate::Goes, Some(by)) => {
                 all.warnings.insert(Warning {
@@ -153,9 +154,11 @@ impl View<'_, '_> {
         if its_own || self.attached.contains(&frontend.name.to_ascii_lowercase()) && here {
             return Fate::Updated;
         }
+        // On the same load balancer the new frontend is written together with the removal of the old one.
         if here || world.config.flip_order == FlipOrder::BreakFirst {
             return Fate::Goes;
         }
+        // The new place works, so the old one is no longer needed.
         if is_live(world, placed) && !self.growing {
             return Fate::Goes;
         }
@@ -181,6 +184,7 @@ fn is_live(world: &World<'_>, placed: &Placed) -> bool {
         .iter()
         .find(|frontend| frontend.is_named(&placed.target.frontend))
         .is_some_and(|frontend| {
+            // Until the resource manager has assigned an address, clients cannot switch.
             placed.target.place.is_that_of(frontend) && world.address_of(frontend).is_some()
         })
 }
@@ -308,6 +312,7 @@ pub(super) fn apply(
 /// Updates the place of a frontend. An address without a request stays, however it was chosen, while the
 /// subnet is the same.
 fn update(properties: &mut FrontendProperties, place: &Place) {
+    // Equal references are left alone, since Azure varies the case of ids.
     match place {
         Place::External { public_ip } => {
             if !SubResource::leads_to(properties.public_ip_address.as_ref(), public_ip) {
@@ -331,6 +336,7 @@ fn update(properties: &mut FrontendProperties, place: &Place) {
                         properties.private_ip_allocation_method = Some(AllocationMethod::Static);
                     }
                 }
+                // An address of the old subnet would be invalid in the new one.
                 None if moves => {
                     properties.private_ip_address = None;
                     properties.private_ip_allocation_method = Some(AllocationMethod::Dynamic);

@@ -136,6 +136,7 @@ fn one<'a>(
         let mut names = frontends.chain(rules).chain(probes);
         names.any(|name| world.owner(name, ours) != Owner::Foreign)
     });
+    // A load balancer without any part of this cluster is not touched.
     if residents.is_empty() && !has_parts {
         return None;
     }
@@ -154,6 +155,7 @@ fn one<'a>(
     if world.request.classes.load_balancers == Balancers::None {
         return current.is_some().then_some(draft);
     }
+    // A failed state must change, or the resource would be considered up to date and never be repaired.
     if !residents.is_empty() {
         ProvisioningState::clear_failed(&mut draft.resource.properties.provisioning_state);
     }
@@ -165,6 +167,7 @@ fn one<'a>(
     }
     rules::apply(world, &mut draft, residents, ours, placement, &fates);
     probes::apply(world, &mut draft, residents, ours);
+    // A new load balancer cannot be created without a frontend.
     if draft
         .resource
         .properties

@@ -69,6 +69,7 @@ pub(super) fn members(
         .load_balancer_backend_addresses
         .take()
         .unwrap_or_default();
+    // Existing entries are kept as they are, including fields that this crate does not know.
     addresses.retain(|entry| {
         let address = entry
             .properties
@@ -92,6 +93,7 @@ pub(super) fn members(
         };
         BackendAddress::named(name, properties)
     }));
+    // Azure needs the virtual network only for a pool with addresses.
     if !addresses.is_empty()
         && !SubResource::leads_to(properties.virtual_network.as_ref(), &network)
     {
@@ -104,6 +106,7 @@ pub(super) fn members(
     });
     let count = addresses.len();
     draft.members = different(before.map_or(&[][..], Vec::as_slice), &addresses);
+    // An absent list stays absent: writing an empty one would be a change.
     if before.is_some() || !addresses.is_empty() {
         properties.load_balancer_backend_addresses = Some(addresses);
     }
@@ -222,6 +225,7 @@ fn addresses(
     let mut entries = BTreeMap::new();
     for node in nodes {
         let Some(address) = node.addresses.iter().find(|address| address.is_ipv4()) else {
+            // Backends of a load balancer are IPv4 here.
             continue;
         };
         let name = naming::backend_address(&node.name);

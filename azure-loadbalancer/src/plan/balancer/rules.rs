@@ -44,6 +44,7 @@ pub(super) fn apply(
         let Some(intent) = subject.intent() else {
             continue;
         };
+        // Only services that move now claim ports; lingering rules keep those of services that wait.
         asked_for_ports.extend(conflicts::slots_of_service(placed, intent));
         for port in intent.ports.iter().filter(|port| port.has_rule) {
             let name = name(subject, intent, port.protocol, port.port);
@@ -197,6 +198,7 @@ fn update(
         intent.floating_ip,
         Some(&false),
     );
+    // Azure has no idle timeout and no reset for UDP.
     if port.protocol == Protocol::Tcp {
         let idle = intent.idle_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT);
         set(

@@ -61,6 +61,7 @@ impl Desired {
                 continue;
             };
             let rules = of_service(world, *index, subject, intent, destination, warnings);
+            // A service whose rules all exist costs nothing more, so the limits cannot exclude it.
             let is_settled = rules.iter().all(|rule| {
                 present
                     .get(&rule.name.to_ascii_lowercase())
@@ -108,6 +109,7 @@ impl Desired {
                 .by_name
                 .get(&lower)
                 .and_then(|at| self.rules.get_mut(*at));
+            // Services with equal protocol, sources and ports share one rule.
             if let Some(Some(existing)) = existing {
                 existing.destinations.append(&mut rule.destinations);
                 existing.services.append(&mut rule.services);
@@ -130,6 +132,7 @@ impl Desired {
             let there = |destination: &&String| {
                 existing.is_some_and(|existing| existing.destinations.contains(*destination))
             };
+            // Only destinations that the shared rule lacks count.
             growth.destinations += rule.destinations.iter().filter(|d| !there(d)).count();
             if existing.is_none() {
                 growth.rules += 1;
@@ -271,6 +274,7 @@ fn aggregated(
     let (destinations, port_of): (_, fn(&PortIntent) -> u16) = if intent.floating_ip {
         (addresses.clone(), |port| port.port)
     } else if addresses.is_empty() {
+        // The rule has its name while the address is pending, so that its priority can be reserved.
         (BTreeSet::new(), |port| port.backend_port)
     } else {
         (node_addresses(world), |port| port.backend_port)

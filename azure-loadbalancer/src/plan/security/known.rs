@@ -38,6 +38,7 @@ impl<'w> Known<'w> {
             None => subject.is_held() || subject.is_wanted(),
         };
         let subjects = || world.subjects.iter().enumerate();
+        // Services whose new address is pending count as unchanged: their old addresses must stay open.
         let staying: HashSet<_> = subjects().filter(stays).map(|(index, _)| index).collect();
         let mut released = HashMap::new();
         for (index, subject) in subjects().filter(|(index, _)| !staying.contains(index)) {
@@ -46,6 +47,8 @@ impl<'w> Known<'w> {
         }
         let (retained, shared) = addresses_of_who_stays(world, &staying);
         let nodes = desired::node_addresses(world);
+        // A caller may name an address that the snapshot does not have, such as that of a deleted load
+        // balancer.
         if let Some(only) = &world.request.only
             && let Some(address) = &only.address
         {
@@ -178,6 +181,7 @@ fn addresses_of_who_stays(
             let Some(address) = world.address_of(frontend).map(str::to_owned) else {
                 continue;
             };
+            // The rules at the frontend show which other services share the address.
             let others_stay = world
                 .rules_at(balancer, frontend)
                 .all(|(owner, _)| match owner {
@@ -188,6 +192,7 @@ fn addresses_of_who_stays(
                 retained.insert(address);
                 continue;
             }
+            // On a shared address only the ports of this service stay open.
             let theirs = world.rules_at(balancer, frontend);
             let theirs = theirs.filter(|(owner, _)| *owner == Owner::Subject(*index));
             let ports = theirs.filter_map(|(_, rule)| {
@@ -201,13 +206,13 @@ fn addresses_of_who_stays(
     (retained, shared)
 }
 
-/// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named
-/// or not.
+/// Returns the protocols and ports at which load balancers reach nodes for unchanged services, named or not.
 fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
     let balancers = world.snapshot.load_balancers.iter();
     let balancers = balancers.filter(|balancer| world.is_ours(balancer));
     let rules = balancers.flat_map(|balancer| &balancer.properties.load_balancing_rules);
     let theirs = rules.filter(|rule| {
+        // With a floating address packets keep the frontend's address, so node ports are not reached.
         rule.properties.enable_floating_ip != Some(true)
             && match world.owner(&rule.name, true) {
                 Owner::Subject(index) => staying.contains(&index),

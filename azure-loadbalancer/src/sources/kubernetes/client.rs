@@ -123,6 +123,7 @@ impl<S> KubernetesClient<S> {
             ))
         };
         let url = Url::parse(endpoint).map_err(|error| wrong(&error.to_string()))?;
+        // A path would be lost in the URLs of calls.
         if !matches!(url.scheme(), "http" | "https") || !matches!(url.path(), "" | "/") {
             return Err(wrong("write for example https://10.0.0.1:443"));
         }
@@ -134,8 +135,8 @@ impl<S> KubernetesClient<S> {
         })
     }
 
-    /// A file with the bearer token, which is read for each call, since tokens are replaced. Default:
-    /// requests have none.
+    /// Sets a file with the bearer token, which is read for each call, since tokens are replaced. Default: no
+    /// token.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token_file = Some(path.into());
@@ -223,6 +224,7 @@ where
             .await?;
         let merge = HeaderValue::from_static("application/merge-patch+json");
         request.headers_mut().insert(CONTENT_TYPE, merge);
+        // A service that was deleted meanwhile needs no status.
         match self.whole(request).await {
             Err(KubernetesError::Refused {
                 status: StatusCode::NOT_FOUND,
@@ -299,6 +301,7 @@ where
 
     pub(super) fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
         let mut url = self.endpoint.clone();
+        // `extend` escapes each segment, so that no name can add further ones.
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.clear().extend(path);
         }
@@ -323,12 +326,14 @@ where
             let failed = |why: String| {
                 KubernetesError::Setup(format!("cannot read a token from {shown}: {why}"))
             };
+            // The file may be on a slow volume, and is read for each call.
             let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
             let text = text
                 .map_err(|error| failed(error.to_string()))?
                 .map_err(|error| failed(error.to_string()))?;
             let mut value = HeaderValue::from_str(&format!("Bearer {}", text.trim()))
                 .map_err(|_| failed("it is not a token".to_owned()))?;
+            // Sensitive headers are not shown by `Debug`.
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
         }
@@ -362,6 +367,7 @@ where
         if status.is_success() {
             return Ok((call, body));
         }
+        // The body only explains the error, so a missing one is no further error.
         let text = timeout(PATIENCE, Limited::new(body, MAX_ERROR).collect()).await;
         let text = text
             .ok()
@@ -434,6 +440,7 @@ mod in_cluster {
                     .execute(request)
                     .await
                     .map(Response::from)
+                    // The URL is omitted, since errors are logged.
                     .map_err(reqwest::Error::without_url)
             })
         }
@@ -457,6 +464,7 @@ mod in_cluster {
                 variable("KUBERNETES_SERVICE_HOST")?,
                 variable("KUBERNETES_SERVICE_PORT")?,
             );
+            // An IPv6 address needs brackets in a URL.
             let host = if host.contains(':') {
                 format!("[{host}]")
             } else {

@@ -36,7 +36,7 @@ pub struct LeaseOptions {
     /// The time that other programs wait after the last renewal they have seen, in whole seconds. Default: 15
     /// s.
     pub duration: Duration,
-    /// The time after the last renewal at which the holder gives up by itself; shorter than the duration.
+    /// The time after the last renewal at which the holder stops by itself; shorter than the duration.
     /// Default: 10 s.
     pub renew_deadline: Duration,
     /// The wait between two renewals or attempts. Default: 2 s.
@@ -57,8 +57,8 @@ impl Default for LeaseOptions {
 }
 
 impl LeaseOptions {
-    /// The same with another duration of at least 3 s, of which the renewal deadline is two thirds and the
-    /// wait between two renewals two fifteenths.
+    /// Sets another duration of at least 3 s. The renewal deadline becomes two thirds of it, and the wait
+    /// between two renewals two fifteenths.
     #[must_use]
     pub fn with_duration(mut self, duration: Duration) -> Self {
         self.duration = Duration::from_secs(duration.as_secs().max(3));
@@ -258,12 +258,12 @@ where
         }
     }
 
-    /// Lets go of the lease, if it is held, so that another program need not wait until it is over. Call it
-    /// once nothing is written any more.
+    /// Releases the lease, if it is held, so that another program need not wait for its expiry. Call it after
+    /// the last write.
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped at any time: the lease is over after its duration then.
+    /// May be dropped at any time: the lease then expires after its duration.
     pub async fn release(&mut self) {
         self.renewed = None;
         if !self.is_ours() {

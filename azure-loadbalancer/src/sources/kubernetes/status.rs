@@ -134,6 +134,7 @@ where
         let Ok(report) = result else {
             return true;
         };
+        // Deleted services are forgotten, so that the map stays bounded.
         self.written
             .retain(|key, _| report.services.contains_key(key));
         let mut due = Vec::new();
@@ -150,6 +151,7 @@ where
             if let Err(error) = self.client.write_event(&key.namespace, &event).await {
                 let cause = error.source().map(ToString::to_string);
                 tracing::warn!(%error, cause, service = %key, "an event is not written");
+                // The API server is unavailable for events, so the others would fail as well.
                 break;
             }
         }

@@ -87,8 +87,8 @@ fn internal_services_have_none() {
     }
 }
 
-// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not built: none are
-// written, and those that are there stay.
+// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not supported: none are
+// written, and existing ones stay.
 #[test]
 fn only_what_is_tagged_as_the_services_own_is_deleted() {
     let mut azure = empty();

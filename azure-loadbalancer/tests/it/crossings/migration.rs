@@ -210,7 +210,8 @@ fn what_would_be_lost_is_an_obstacle() {
             found.obstacles
         );
     }
-    // A load balancer in the model of a scale set cannot be deleted, independent of members and of the new type of pools.
+    // A load balancer in the model of a scale set cannot be deleted, independent of members and of the new type
+    // of pools.
     for pools in [PoolMembership::NetworkInterface, PoolMembership::Address] {
         let (azure, services) = old();
         let set = "/subscriptions/subscription/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/pool-1";
@@ -325,8 +326,8 @@ fn nothing_is_taken_down_for_pools_that_would_be_empty() {
     assert_eq!(azure.writes(), [""; 0]);
 }
 
-/// Load balancers are read before addresses, so a frontend that another program of the same cluster makes in
-/// between shows only by its address.
+/// Load balancers are read before addresses, so a frontend that another program of the same cluster creates
+/// meanwhile shows only by its address.
 #[test]
 fn a_frontend_of_another_program_is_no_stranger() {
     let (azure, wanted) = (

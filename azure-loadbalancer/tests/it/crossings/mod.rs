@@ -154,8 +154,8 @@ fn ways() -> [Way; 3] {
     ]
 }
 
-/// A service with a mistake keeps its resources, whatever the services that share its address do, and whoever
-/// owns the frontend.
+/// A service with a mistake keeps its resources, whatever the services that share its address do, and with any
+/// owner of the frontend.
 #[test]
 fn a_mistake_takes_nothing_from_who_shares_an_address() {
     type Change = fn(Service) -> Service;

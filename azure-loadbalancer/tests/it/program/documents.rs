@@ -65,8 +65,8 @@ async fn commands_of_the_documents_work() {
                 ended(&peers::output(command).await, 0);
                 continue;
             }
-            // Nothing of Azure, of a cluster or of a port is at hand; that the command is understood, shows
-            // before that.
+            // No Azure, cluster or port is available here, but the command line is parsed before that
+            // matters.
             command.arg("--help");
             ended(&peers::output(command).await, 0);
             let mut checked = program();

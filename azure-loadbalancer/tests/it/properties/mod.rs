@@ -76,7 +76,7 @@ proptest! {
         prop_assert_eq!(provable(everything(&azure, &config), &config), provable(before, &config));
     }
 
-    /// A crash after any write leaves a state from which the same end is reached, without anything that is
+    /// A crash after any write leaves a state from which the same result is reached, and nothing is
     /// forgotten.
     #[test]
     fn a_crash_after_any_write_forgets_nothing(
@@ -404,7 +404,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
                     let name = format!("{} {kind} {}", balancer.name, part["name"]);
                     let mut properties = part["properties"].clone();
                     let fields = properties.as_object_mut().expect("an object");
-                    // Defaults of the first write, whoever wrote.
+                    // Defaults of the first write by any client.
                     fields.retain(|key, _| {
                         !["numberOfProbes", "probeThreshold"].contains(&key.as_str())
                     });

@@ -1,5 +1,4 @@
-//! Leases as an API server of Kubernetes keeps them, after the reference of `coordination.k8s.io/v1` and its
-//! validation.
+//! Leases of a Kubernetes API server, after the reference of `coordination.k8s.io/v1` and its validation.
 
 use std::sync::Arc;
 

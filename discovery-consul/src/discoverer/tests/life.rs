@@ -144,7 +144,7 @@ async fn lost_rights_are_said_and_take_nothing_away() {
     tokio::time::sleep(Duration::from_secs(600)).await;
     let state = provider.state();
     assert_eq!(addresses(&state, "web").len(), 1);
-    // Nobody can say that what serves is what there is.
+    // It is unknown if the serving configuration is correct.
     assert_eq!(state.status.state, SourceState::Failing);
     assert!(said(&state));
     let error = state.status.last_error.as_ref().unwrap();

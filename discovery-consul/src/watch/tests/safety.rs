@@ -188,7 +188,7 @@ async fn an_empty_stale_answer_is_asked_for_at_the_leader() {
     assert_eq!(watched.instances("sas"), 9);
     assert_eq!(watched.datacenter("sas").held, 0);
     assert_eq!(watched.datacenter("sas").failure, None);
-    // Only doubtful answers cost a second question.
+    // Only doubtful results cost a second query.
     consul.heal();
     watched.pass(20).await;
     let leaders = || {
@@ -298,7 +298,7 @@ async fn one_instance_does_not_vanish_because_the_history_begins_anew() {
         .await;
     watched.pass(60).await;
     assert_eq!(watched.instances("sas"), 1);
-    // One that is gone without any doubt goes at once.
+    // A loss without any doubt applies at once.
     let gone_at = tokio::time::Instant::now();
     consul.deregister("sas", "n0", "web");
     watched.has("sas", "web", &[]).await;

@@ -67,7 +67,7 @@ async fn a_bad_update_of_an_item_leaves_the_item_as_it_was() {
             .any(|p| p.problem.pointer.starts_with("/Clusters/new/"))
     );
 
-    // It stays so through further updates, and what is told of it stays the same.
+    // It stays like this through further updates, and its report stays the same.
     tokio::time::sleep(Duration::from_secs(30)).await;
     bad.clusters[1].destinations[0].address = "http://b3".to_owned();
     source.update(bad);
@@ -76,7 +76,7 @@ async fn a_bad_update_of_an_item_leaves_the_item_as_it_was() {
     assert!(serving(&later).contains(&"b=http://b3".to_owned()));
     assert_eq!(kept(&later), kept(&state));
 
-    // What the provider does not list any more is gone.
+    // Items missing from the provider's list are removed.
     source.update(simple(&[("s", "b")], &[("b", "http://b3")]));
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["s→b", "b=http://b3"]);
@@ -137,7 +137,7 @@ async fn a_cluster_that_turns_bad_keeps_its_settings_and_no_address() {
          destinations",
     ];
     assert_eq!(kept(&state), told);
-    // The instances move on, and nothing new is told.
+    // The instances move on, and nothing new is reported.
     source.update(misconfigured("http://a3"));
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["r→a", "a=http://a3"]);

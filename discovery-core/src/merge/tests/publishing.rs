@@ -61,7 +61,7 @@ async fn it_is_confirmed_when_every_required_source_has_answered() {
     let state = ready(&merged).await;
     assert_eq!(serving(&state), ["a=http://a"]);
     assert!(source.calls() <= 10);
-    // The same as before is an answer, too.
+    // An unchanged result counts as a successful poll too.
     let confirmed = tokio::time::timeout(LONG, merged.confirmed())
         .await
         .unwrap();

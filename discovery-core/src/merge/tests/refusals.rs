@@ -42,7 +42,7 @@ async fn a_strict_provider_that_is_bad_at_start_serves_nothing() {
     let state = settled(&merged).await;
     assert!(!state.ready);
     assert_eq!(state.waiting_for, ["file".into()]);
-    // The other provider serves all the same.
+    // The other provider serves nevertheless.
     assert_eq!(serving(&state), ["o=http://o"]);
     assert!(merged.providers()[0].refused_since.is_some());
 
@@ -72,7 +72,7 @@ async fn a_strict_provider_that_becomes_bad_serves_on_as_before() {
     assert_ne!(report.revision, report.serving_revision);
     assert_eq!((report.routes, report.clusters), (1, 1));
 
-    // It keeps nobody else from changing.
+    // It does not keep the others from changing.
     other.update(simple(&[], &[("o", "http://2")]));
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["good→c", "c=http://before", "o=http://2"]);

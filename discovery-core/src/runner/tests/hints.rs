@@ -136,7 +136,7 @@ async fn a_source_that_ignores_it_is_not_asked() {
     assert!(!running.source.take_unreachable().is_empty());
 }
 
-/// While the source is away, its back-off would be up to 30 s.
+/// The back-off of an unavailable source would be up to 30 s.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_comes_back_is_noticed_while_requests_fail() {
     let running = Running::start().await;
@@ -151,7 +151,7 @@ async fn a_source_that_comes_back_is_noticed_while_requests_fail() {
     assert!(!back.is_empty());
     assert_eq!(serving(&running.provider.state()), ["a=http://a2"]);
 
-    // A source that asks for patience gets it, and so does one that refuses.
+    // A source that requests a longer wait gets it, and so does one that rejects.
     for error in [
         DiscoverError::transient("later").with_retry_after(Duration::from_secs(60)),
         DiscoverError::permanent("who are you?"),
@@ -265,7 +265,7 @@ async fn wake_ups_are_paced_as_looks_are() {
         "{polls:?}, {looks} looks"
     );
 
-    // Who fails first is heard at once, whatever failed before.
+    // The first failure is handled at once, independent of earlier ones.
     tokio::time::sleep(Duration::from_secs(300)).await;
     let calls = source.calls();
     reported.report(&"a".into(), Unreachable::Cluster);

@@ -56,7 +56,7 @@ async fn a_wrong_label_keeps_the_rules_and_no_address() {
         (1, vec!["http://1", "http://2"]),
         (2, vec!["http://1", "http://2"]),
         (3, vec!["http://3", "http://4"]),
-        // Nobody is there, which is known.
+        // Known to be empty.
         (4, vec![]),
     ] {
         let state = after_rounds(&source, &provider, round).await;
@@ -114,7 +114,7 @@ fn made(order: &str, addresses: &'static [&'static str]) -> DiscoveredService {
     let labels: Labels = [("order".to_owned(), order.to_owned())].into();
     let parsed = build(&labels);
     let mut service = match parsed.problems.has_errors() {
-        // As a source that cannot say anything of wrong labels.
+        // Like a source that knows nothing about invalid labels.
         true => DiscoveredService::configured("web", ProxyConfig::default()),
         false => DiscoveredService::configured("web", parsed.fragment.unwrap()),
     };
@@ -191,14 +191,14 @@ async fn clusters_of_the_same_name_give_their_destinations() {
     ];
     let report = Problem::error("", "unknown", "something is wrong");
     let cases: [(DiscoveredService, &[&str]); 6] = [
-        // Instances have moved, and the variant is gone.
+        // Instances have moved, and the variant was removed.
         (with("/{bad", &[("all", &["http://3"])]), &["http://3"]),
         // What the source itself finds wrong may have made it leave out the variant.
         (
             with("/r", &[("all", &["http://4"])]).with_problem(report.clone()),
             &["http://4", "http://2"],
         ),
-        // Nothing can be said of one address, and of where the variant is.
+        // One address is unknown, and so are those of the variant.
         (
             with(
                 "/{bad",
@@ -206,7 +206,7 @@ async fn clusters_of_the_same_name_give_their_destinations() {
             ),
             &["http://5", "http://2"],
         ),
-        // Nobody is there.
+        // No instances.
         (with("/{bad", &[("all", &[]), ("v2", &[])]), &[]),
         // These are other clusters: nothing is known of the ones that serve.
         (
@@ -467,7 +467,7 @@ proptest! {
                 for destination in served.filter(|d| d.address.starts_with(&own)) {
                     prop_assert_eq!(&destination.address, &current);
                 }
-                // Nobody has another's destinations.
+                // No service has another's destinations.
                 let clusters = settled.config.clusters.values();
                 for cluster in clusters {
                     prop_assert_eq!(cluster.destinations.len(), 1);

@@ -45,7 +45,7 @@ async fn nothing_is_published_when_nothing_changed() {
         first.config.as_ref().unwrap(),
         third.config.as_ref().unwrap()
     ));
-    // The source was heard all the same.
+    // The source was polled nevertheless.
     assert!(third.status.last_ok.unwrap().age() < Duration::from_secs(1));
 }
 
@@ -210,7 +210,7 @@ async fn validators_judge_each_service_once_per_change() {
     );
     assert_eq!(asked.load(Ordering::Relaxed), 4);
     after_rounds(&source, &provider, 2).await;
-    // Those in quarantine are judged again, the good one is remembered.
+    // Those in quarantine are validated again, the good one is cached.
     assert_eq!(asked.load(Ordering::Relaxed), 7);
 }
 

@@ -84,7 +84,7 @@ async fn a_flood_of_triggers_is_folded() {
     // Never quiet for the debounce, so every round waited for the longest: one a second for ten seconds.
     let calls = source.calls() - 1;
     assert!((9..=11).contains(&calls), "{calls}");
-    // What came last is answered, and only once.
+    // The last trigger is handled, and only once.
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(source.calls(), before + 1);
 }

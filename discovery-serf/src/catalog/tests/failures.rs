@@ -32,7 +32,7 @@ fn rows_60_64_and_65_a_member_without_a_service_is_no_destination() {
         (&legacy.instances[..], &legacy.hint),
         (&[][..], &RouteHint::None)
     );
-    // Those that could serve are reported, the others never meant to.
+    // Those that could serve are reported, the others never intended to.
     assert_eq!(
         told(&catalog),
         [

@@ -151,7 +151,7 @@ fn a_service_without_instances_can_be_kept() {
         assert_eq!(kept.instances, [], "{status}");
         assert_eq!(kept.hint, RouteHint::Host("orders.local".to_owned()));
         assert_eq!(told(&catalog), [""; 0]);
-        // Off, which is the default: it is gone.
+        // Off, which is the default: it is removed.
         assert!(build(&[gone]).services.is_empty());
     }
     // Nothing is listed: nothing is kept.
@@ -162,7 +162,7 @@ fn a_service_without_instances_can_be_kept() {
     let catalog = build_with(&[gone.clone(), there.clone()], &options);
     let hint = RouteHint::Host("new.local".to_owned());
     assert_eq!(catalog.services["orders"].hint, hint);
-    // One that is there and says nothing that can be used does not empty the service's place.
+    // An instance without usable tags does not empty the service's place.
     there.tags.insert("http-port", "x");
     let catalog = build_with(&[gone, there], &options);
     assert_eq!(catalog.services["orders"].instances, []);

@@ -133,7 +133,7 @@ fn row_28_bytes_that_are_no_text_in_a_tag_that_is_used() {
         catalog.problems.iter().next().unwrap().message,
         "node `a`: `service` is `orders\\xff`: expected text in UTF-8; the node gets no requests"
     );
-    // A cluster in which all names are garbage has services all the same.
+    // A cluster in which all names are garbage has services nevertheless.
     let mut member = orders("a", "10.0.0.1", &[]);
     member.tags.insert("service", &b"\xff"[..]);
     let catalog = build(&[member]);

@@ -14,7 +14,7 @@ pub(super) trait Answer: Send {
     ///
     /// # Errors
     ///
-    /// The body is malformed. The caller has no response yet.
+    /// Returns an error if the body is malformed. The caller has no response yet.
     fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError>;
 
     fn fail(&mut self, error: ClientError);
@@ -29,7 +29,7 @@ pub(super) struct Waiting<T> {
 
 impl<T: Send> Answer for Waiting<T> {
     fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        // A long list is not read for nobody.
+        // A long list is not decoded without a caller.
         if self.reply.as_ref().is_some_and(|reply| !reply.is_closed()) {
             let value = (self.decode)(body)?;
             self.give(Ok(value));
@@ -45,7 +45,7 @@ impl<T: Send> Answer for Waiting<T> {
 impl<T> Waiting<T> {
     fn give(&mut self, answer: Result<T, ClientError>) {
         if let Some(reply) = self.reply.take() {
-            // Whoever has gone meanwhile does not need it.
+            // The caller may have been dropped meanwhile.
             let _ = reply.send(answer);
         }
     }

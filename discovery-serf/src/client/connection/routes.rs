@@ -1,4 +1,4 @@
-//! To whom the messages of an agent go.
+//! The receivers of an agent's messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) struct Routes {
     pending: BTreeMap<u64, Pending>,
     /// The requests in the order in which the agent does them, which is one after the other.
     order: VecDeque<u64>,
-    /// Since when the agent has had nothing to do before the first of `order`.
+    /// The time since which the first request of `order` is the next one for the agent.
     since: Instant,
     streams: BTreeMap<u64, Arc<Queue>>,
     stopped: VecDeque<u64>,
@@ -69,7 +69,7 @@ impl Routes {
             shared,
             pending: BTreeMap::new(),
             order: VecDeque::new(),
-            // Of no meaning before something is asked.
+            // Without meaning before the first request.
             since: Instant::now(),
             streams: BTreeMap::new(),
             stopped: VecDeque::new(),
@@ -81,7 +81,7 @@ impl Routes {
         &self.agent
     }
 
-    /// A request is about to be sent.
+    /// Records a request that is about to be sent.
     pub(super) fn asked(&mut self, seq: u64, pending: Pending, now: Instant) {
         if self.order.is_empty() {
             self.since = now;
@@ -107,7 +107,7 @@ impl Routes {
     ///
     /// # Errors
     ///
-    /// The connection cannot go on.
+    /// Returns an error if the connection cannot continue.
     pub(super) fn take(&mut self, message: &[u8], now: Instant) -> Result<(), Failure> {
         match std::mem::replace(&mut self.next, Next::Header) {
             Next::Header => self.take_header(ResponseHeader::decode(message)?, now),
@@ -135,7 +135,7 @@ impl Routes {
         let next = match self.streams.get(&seq) {
             Some(queue) => Next::Record(Arc::clone(queue)),
             None if self.stopped.contains(&seq) => Next::Stopped,
-            // Whether a body follows is only known to those who know what was asked.
+            // The presence of a body depends on the request.
             None => {
                 let detail = format!("the agent answers a request that nobody made ({seq})");
                 return Err(Failure::protocol(detail));
@@ -187,7 +187,7 @@ impl Routes {
             && let Some(queue) = &pending.stream
         {
             self.streams.insert(seq, Arc::clone(queue));
-            // Whoever asked may have gone before there was anything to stop.
+            // The caller may have been dropped before there was anything to stop.
             if queue.is_abandoned() {
                 self.shared.stream_dropped.notify_one();
             }
@@ -217,7 +217,7 @@ impl Routes {
             Some(refusal) => pending.answer.fail(refusal),
             None => {
                 if let Err(error) = pending.answer.succeed(body) {
-                    // It is answered with the end of the connection.
+                    // Answered by the end of the connection.
                     self.pending.insert(seq, pending);
                     return Err(error.into());
                 }
@@ -243,14 +243,14 @@ impl Routes {
         abandoned
     }
 
-    /// The connection has ended.
+    /// Ends all requests and streams, since the connection has ended.
     pub(super) fn end(self, failure: &Failure) {
         let without_body = match self.next {
             Next::Reply { seq, pending, .. } => Some((seq, pending)),
             Next::Header | Next::Record(_) | Next::Stopped => None,
         };
         for (seq, mut pending) in without_body.into_iter().chain(self.pending) {
-            // An agent that leaves the cluster ends, and it may end before its answer is on the way.
+            // An agent that leaves the cluster ends, and it may end before its reply is sent.
             let has_left = pending.command == "leave" && failure.kind == ClientErrorKind::Closed;
             if has_left && pending.answer.succeed(&[]).is_ok() {
                 continue;

@@ -78,7 +78,7 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
         };
         let error = failure.error(self.routes.agent());
         tracing::debug!(target: "discovery::serf", %error, "the connection has ended");
-        // Before anybody can notice that it has ended.
+        // Set before the end can be noticed.
         let _ = self.shared.end.set(error);
         self.orders.close();
         self.routes.end(&failure);
@@ -102,7 +102,7 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
                 Some(Order { seq, bytes, pending }) => self.ask(seq, &bytes, pending),
             },
             () = self.shared.stream_dropped.notified() => {
-                // It may have been the last handle, and closing the connection says it all.
+                // It may have been the last handle, and then closing the connection suffices.
                 if self.orders.is_closed() {
                     return Err(End::Dropped);
                 }

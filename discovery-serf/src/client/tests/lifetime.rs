@@ -21,7 +21,7 @@ async fn a_stream_keeps_the_connection_open() {
     agent.tell(seq, &user_event(1)).await;
     assert_eq!(stream.next().await, Some(Ok(user_event(1))));
     drop(stream);
-    // Nothing is said first: the agent notices.
+    // Nothing is sent first: the agent notices.
     agent.closed().await;
 }
 

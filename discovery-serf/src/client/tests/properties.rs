@@ -14,7 +14,7 @@ async fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
     let mut pieces = pieces.iter().copied().cycle();
     let say = async {
         for answer in answers {
-            // The header of a request, and its body but for `members`.
+            // The header of a request, and its body except for `members`.
             let header = agent.requests.next().await;
             let Ok(Some(header)) = header else { break };
             if RequestHeader::decode(&header).unwrap().takes_body() {

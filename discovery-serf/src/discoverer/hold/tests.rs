@@ -266,13 +266,13 @@ proptest! {
                     lacking_since.remove(name);
                 } else {
                     let since = *lacking_since.entry(name).or_insert(now);
-                    // Nobody is kept for longer than was said, nor otherwise than it was.
+                    // No member is kept for longer than the limit, or in another form.
                     if kept {
                         prop_assert!(now - since < rule.settle);
                         prop_assert_eq!(stands, stood);
                     } else {
                         prop_assert_eq!(stands, said);
-                        // It is believed, and so may be doubted anew.
+                        // It is trusted, and so may be doubted again.
                         lacking_since.remove(name);
                     }
                 }

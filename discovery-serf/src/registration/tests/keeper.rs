@@ -59,7 +59,7 @@ async fn an_agent_that_was_just_connected_to_is_told_once_more() {
     let agent = AgentInMemory::new("n1");
     let started = Instant::now();
     let registered = registered_at(&agent).await;
-    // What is said meanwhile is what is said once more.
+    // The update meanwhile is part of the second message.
     registered.set_weight(4).await.unwrap();
     agent.wait_for_calls("tags", 3).await;
     assert_eq!(started.elapsed().as_secs(), 2);
@@ -70,7 +70,7 @@ async fn an_agent_that_was_just_connected_to_is_told_once_more() {
     assert!(registered.state().is_announced());
 }
 
-/// On SIGHUP an agent has the tags of its configuration again, and the connection stays.
+/// An agent reloads the tags of its configuration on SIGHUP, and the connection stays.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_reads_its_configuration_again_is_told_again() {
     let agent = AgentInMemory::new("n1");
@@ -165,7 +165,7 @@ async fn a_connection_that_is_dead_without_a_word_is_noticed() {
     sleep(Duration::from_secs(10)).await;
     agent.stall();
     let noticed = until(&registered, |state| !state.is_announced()).await;
-    // A question every 30 s, and 5 s for the answer.
+    // A heartbeat every 30 s, and 5 s for the response.
     assert!((6..=35).contains(&noticed.as_secs()), "{noticed:?}");
     agent.resume();
     until(&registered, RegistrationState::is_announced).await;

@@ -274,7 +274,7 @@ proptest! {
 
     #[test]
     fn garbage_is_skipped_as_it_is_read(garbage in proptest::collection::vec(any::<u8>(), 0..200)) {
-        // Whatever is skipped as a whole can be read, to the same end; and the other way around.
+        // Input that is skipped as a whole can be decoded, to the same end, and vice versa.
         let skipped = skip(&garbage).ok().flatten();
         prop_assert_eq!(skipped, read_by_rmp(&garbage));
     }

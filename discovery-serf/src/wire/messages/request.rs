@@ -59,7 +59,7 @@ pub(crate) enum Request {
 pub(crate) enum ReplyBody {
     Never,
     OnSuccess,
-    /// Also with an error, unless the agent has not handled the command.
+    /// A body follows errors too, unless the agent has not handled the command.
     Always,
 }
 
@@ -145,7 +145,7 @@ impl Request {
         out.text("Seq").uint(seq);
         match self {
             Self::Handshake { version } => {
-                // Versions are not negative; a request that says otherwise is none.
+                // Versions are not negative; a request with a negative one is invalid.
                 let version = u64::try_from(*version).unwrap_or_default();
                 out.map(1).text("Version").uint(version);
             }

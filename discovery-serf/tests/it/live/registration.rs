@@ -108,7 +108,7 @@ async fn an_agent_that_was_started_again_is_told_again() {
         node.kill().await;
         let away = states.wait_for(|state| !state.is_announced());
         guarded("it is away", away).await.unwrap();
-        // What cannot be told now is told later.
+        // Tags that cannot be sent now are sent later.
         let error = registered.set_weight(7).await.unwrap_err();
         assert!(error.is_transient(), "{error}");
         let again = Stopwatch::start("registered again after a restart of the agent");
@@ -157,7 +157,7 @@ async fn a_service_is_found_again_after_a_crash_of_its_agent() {
     let again = Stopwatch::start("found again after a crash of its agent");
     node.restart().await;
     published.service("orders", Some(&there)).await;
-    // Up to 2 s until the agent is asked again, and 2 s more if what it was told first did not get through.
+    // Up to 2 s until the agent is polled again, and 2 s more if the first tags did not arrive.
     again.stop(2 * CHANGE);
 }
 
@@ -169,7 +169,7 @@ async fn who_is_gone_without_a_word_stays_announced() {
     drop(registered);
     assert_eq!(tags_of(&node).await, *orders().tags());
 
-    // And is the same service when it comes back, in whatever form.
+    // It is the same service when it comes back, in any form.
     let again = orders().weight(2).register(&connection_to(&node)).await;
     again.unwrap().withdraw().await.unwrap();
     assert_eq!(tags_of(&node).await, Tags::new());
@@ -197,7 +197,7 @@ async fn a_node_of_another_service_is_left_alone() {
     let registered = registered.unwrap();
     assert_eq!(tags_of(&node).await, *orders().tags());
 
-    // Somebody takes it away again: nothing is left to withdraw.
+    // Another program replaces the tag: nothing is left to withdraw.
     node.set_tag("service", "payments").await;
     registered.withdraw().await.unwrap();
     assert_eq!(tags_of(&node).await.text("service").unwrap(), "payments");
@@ -296,6 +296,6 @@ async fn an_agent_that_is_not_there_or_wants_a_key_is_an_error() {
     node.kill().await;
     let absent = orders().register(&with).await.unwrap_err();
     assert!(absent.is_transient(), "{absent}");
-    // There is nobody to withdraw it from, and it is said.
+    // There is no agent to withdraw it from, which is an error.
     registered.withdraw().await.unwrap_err();
 }

@@ -28,7 +28,7 @@ async fn a_restart_of_the_agent_changes_nothing() {
     published.when_in(SourceState::Failing).await;
     assert_eq!(published.state().config, before.config);
 
-    // The agent answers before it has joined, so it may be asked while it knows nobody but itself.
+    // The agent responds before it has joined, so it may be polled while it knows no node but itself.
     let rejoin = Stopwatch::start("restart of the agent");
     gateway.restart().await;
     published.when_in(SourceState::Live).await;
@@ -53,7 +53,7 @@ async fn a_restart_of_the_agent_changes_nothing() {
 #[tokio::test]
 async fn an_agent_that_knows_nobody_yet_is_not_believed() {
     let Some(serf) = Serf::find() else { return };
-    // It joins nobody by itself, so after a restart it knows nobody.
+    // It joins no node by itself, so after a restart it knows no other node.
     let mut gateway = serf.agent("gateway").start().await;
     let orders = announcing(serf.agent("orders-1"), "orders", 5001);
     let orders = orders.join(&gateway).start().await;

@@ -77,7 +77,7 @@ impl GatewayVerifier {
                     .chain(presented.intermediates)
                     .filter(|issuer| pins.contains(&Thumbprint::of(issuer)));
                 roots.add_parsable_certificates(pinned.map(|issuer| issuer.clone().into_owned()));
-                // Without intermediates: the issuer is pinned, and nobody that it may have empowered.
+                // Without intermediates: the issuer is pinned, and no authority below it.
                 self.verify_issuer(presented, &roots, &[])
             }
         }

@@ -155,7 +155,7 @@ mod tests {
         std::fs::write(&path, "the-second").unwrap();
         assert_eq!(source.token(None).await.unwrap(), token("the-second"));
 
-        // Half-written, and gone: the last one is used.
+        // Half-written, and then missing: the last one is used.
         std::fs::write(&path, "").unwrap();
         assert_eq!(source.token(None).await.unwrap(), token("the-second"));
         std::fs::remove_file(&path).unwrap();

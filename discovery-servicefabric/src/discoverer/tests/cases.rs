@@ -1,8 +1,8 @@
 //! The table of discovery: a small cluster with one change each, and the result.
 //!
-//! The cluster: application `fabric:/App` of type `AppType` 1.0, with the parameter `Host` = `a.example` over the defaults
-//! `Host` = `z` and `Lb` = `RoundRobin`; its stateless service `fabric:/App/Web` with the partition `P1` and the instance
-//! 101, which listens at `http://10.0.0.1:80` and `https://10.0.0.1:443`.
+//! The cluster: application `fabric:/App` of type `AppType` 1.0, with the parameter `Host` = `a.example`
+//! over the defaults `Host` = `z` and `Lb` = `RoundRobin`; its stateless service `fabric:/App/Web` with the
+//! partition `P1` and the instance 101, which listens at `http://10.0.0.1:80` and `https://10.0.0.1:443`.
 
 use std::time::Duration;
 
@@ -179,7 +179,7 @@ const CASES: &[Case] = &[
     Case::new("2")
         .labels(&[("YARP.Enable", "")])
         .gives(&[], &[], &[]),
-    // The original wants exactly `true`.
+    // The original requires exactly `true`.
     Case::new("3").labels(&[("YARP.Enable", "True")]),
     Case::new("4")
         .labels(&[("YARP.Enable", "[On]")])

@@ -339,7 +339,7 @@ async fn an_outage_leaves_everything_as_it_was_however_long_it_is() {
     ] {
         cluster.fail(call, CallErrorKind::Unreachable);
     }
-    // Where there is nothing but old answers, the source says that it fails.
+    // With only old responses, the source reports a failure.
     let mut states = running.provider.subscribe();
     let guard = Duration::from_secs(24 * 3600);
     let failing = states.wait_for(|state| state.status.state == SourceState::Failing);

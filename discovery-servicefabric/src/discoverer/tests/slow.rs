@@ -46,7 +46,7 @@ async fn a_change_is_seen_within_a_period_and_twenty_seconds_although_another_se
     assert!((3..=5).contains(&asked), "{asked} times in 20 minutes");
     cluster.heal();
     let took = until(&running, "https://unseen:1/").await;
-    // It may be asked for the last time in vain at this moment, for twenty seconds.
+    // The last failing call may be running at this moment, for twenty seconds.
     assert!(took <= Duration::from_secs(333 + 20), "{took:?}");
 }
 

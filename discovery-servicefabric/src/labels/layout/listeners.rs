@@ -16,7 +16,7 @@ use crate::labels::replicas::{Candidate, Pool};
 /// A listener that has clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listener {
-    /// Its name. `None` for the first usable listener.
+    /// The listener's name. `None` for the first usable listener.
     pub(super) name: Option<String>,
     /// True if this is the listener of routes that name none. Its name is then left out of ids.
     pub(super) is_default: bool,
@@ -25,7 +25,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Its name, if it is named.
+    /// Returns the listener's name, if it has one.
     pub(super) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -127,7 +127,8 @@ fn usable<'c>(
             continue;
         };
         for name in endpoints.names() {
-            // A listener without a name cannot be named. One that can be used somewhere need not be looked at again.
+            // A listener without a name cannot be selected. One that is usable somewhere need not be
+            // checked again.
             let is_new = !name.is_empty() && !names.contains(name);
             if !is_new || endpoints.choose(Some(name), schemes).is_err() {
                 continue;

@@ -36,7 +36,7 @@ struct Layout<'a> {
 /// A part of the service that has clusters of its own.
 #[derive(Clone, Copy)]
 struct Group<'l, 'a> {
-    /// Its id, if it is one partition.
+    /// The partition's id, if the group is one partition.
     id: Option<&'a str>,
     candidates: &'l [Candidate<'a>],
 }

@@ -13,8 +13,8 @@ use proxy_model::Problem;
 use super::roles::is_safe;
 use crate::labels::read::{Labelled, Roles, ServiceRoute};
 
-/// Warns where the methods that a route gets put it before another one that came before it, since that one had methods
-/// when this one had none.
+/// Warns if a route gains precedence over another one only through its added methods: the other one had
+/// methods before, and this one had none.
 pub(super) fn warn(root: &LabelNode<'_>, labelled: &Labelled) {
     if labelled.settings.roles != Roles::ByMethod {
         return;
@@ -64,7 +64,7 @@ type Place = (i32, Option<String>);
 struct Ranked<'l> {
     name: &'l str,
     place: Place,
-    /// In lower case, sorted, each once.
+    /// The hosts in lower case, sorted, each once.
     hosts: Vec<String>,
     /// Equal for equal hosts.
     set: usize,
@@ -116,7 +116,7 @@ impl<'l> Ranked<'l> {
 /// Routes of one place that have methods, some of which are of reads.
 #[derive(Debug, Default)]
 struct Listed<'r> {
-    /// By their hosts, the one that comes last.
+    /// The last route of each set of hosts.
     last: HashMap<usize, &'r Ranked<'r>>,
     /// One that is for every host.
     everywhere: Option<&'r Ranked<'r>>,
@@ -180,7 +180,7 @@ impl<'r> Listed<'r> {
 
     /// Routes that `open` may come before: at most one for each of its hosts, and four.
     fn found(&self, open: &Ranked<'_>) -> impl Iterator<Item = &'r Ranked<'r>> {
-        // Hosts say nothing of routes that have the same.
+        // Equal hosts do not distinguish routes.
         let alike = self.last.get(&open.set).copied();
         let alike = alike.filter(|route| open.rank < route.rank);
         let has_hosts = !open.hosts.is_empty();

@@ -32,7 +32,7 @@ pub(super) fn check(
     unsupported: Option<Unsupported>,
 ) {
     let root = &tree.root();
-    // What is wrong as a consequence of these is no news to anybody.
+    // Problems that follow from these are not reported again.
     let known = tree.error_pointers();
     let known: HashSet<&str> = known.iter().map(|pointer| thing(pointer)).collect();
     let is_about_keys = |pointer: &&str| pointer.contains(".PartitionKey");
@@ -58,14 +58,14 @@ pub(super) fn check(
         config.routes.insert(READ_ROUTE.into(), route);
     }
     let options = CompileOptions::default();
-    // What is right is looked at even if there are errors: policies that the program has are not known here.
+    // Valid parts are checked even if there are errors: the program's policies are not known here.
     let (snapshot, problems) = Snapshot::compile_isolated(config, &options);
     let errors = problems
         .into_iter()
         .filter(|problem| problem.severity == Severity::Error && !names_policy(problem))
         .take(MOST_ERRORS);
     let unsupported = unsupported.map(|unsupported| unsupported(&snapshot));
-    // Those of the sample are about nothing that a label says.
+    // Problems of the sample concern no label.
     let unsupported = unsupported.into_iter().flatten().filter(|problem| {
         let path = problem.pointer.strip_prefix("/Clusters/");
         !path.is_some_and(|path| path.contains("/Destinations/"))
@@ -154,7 +154,7 @@ fn draft(route: &ServiceRoute, service: &ServiceDescription, labelled: &Labelled
     config.partitioned_clusters = Some(PartitionedClusters {
         key: key.clone(),
         hash,
-        // Keys are all that labels say of it, so any range will do.
+        // Labels contain only the keys, so any range will do.
         partitions: vec![PartitionedCluster {
             cluster_id: labelled.cluster_id.clone(),
             low_key: Some(0),

@@ -36,7 +36,7 @@ pub(super) fn read(
     unsupported: Option<Unsupported>,
 ) -> Labelled {
     let root = tree.root();
-    // What it says was done before the labels came here.
+    // Its effect was applied before the labels came here.
     root.raw("EnableDynamicOverrides");
     let backend = root.child("Backend");
     let settings = Settings::read(&backend, service, options);

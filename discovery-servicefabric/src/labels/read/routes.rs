@@ -28,7 +28,8 @@ const LABELS: RouteLabels = RouteLabels {
 pub(in crate::labels) struct ServiceRoute {
     pub(in crate::labels) id: RouteId,
     pub(super) name: String,
-    /// Without a cluster, unless it goes to clusters that are not made here.
+    /// The route's configuration. The cluster is missing, unless the labels name clusters that are not made
+    /// here.
     pub(in crate::labels) config: RouteConfig,
     /// The listener that it chooses, if it does.
     pub(in crate::labels) listener: Option<String>,
@@ -37,7 +38,7 @@ pub(in crate::labels) struct ServiceRoute {
 }
 
 impl ServiceRoute {
-    /// Its name in the labels.
+    /// Returns the route's name in the labels.
     pub(in crate::labels) fn name(&self) -> &str {
         &self.name
     }

@@ -167,6 +167,7 @@ fn roles(node: &LabelNode<'_>, service: &ServiceDescription, options: &LabelOpti
                     node.report(problem.with_suggestion(
                         "add `YARP.Backend.ServiceFabric.RoleRouting.Header.Name`",
                     ));
+                    // Without its header, routing by method is the safe choice: it sends no write to a secondary.
                     Roles::ByMethod
                 }
             }
@@ -201,7 +202,8 @@ fn read_header(node: &LabelNode<'_>, routing: RoleRouting) -> Option<RouteHeader
     })
 }
 
-/// The mode that labels choose. One that is not known is an error: any guess could send writes to secondaries.
+/// Reads the mode that labels choose. An unknown one is an error: any guess could send writes to
+/// secondaries.
 fn selection(node: &LabelNode<'_>) -> Option<ReplicaSelection> {
     const NAME: &str = "StatefulReplicaSelectionMode";
     let text = node.text(NAME)?;

@@ -347,7 +347,7 @@ fn labels_have_a_size() {
             "error at /: the labels of the service have 262145 bytes, more than 262144 (properties of the service's name count, too, if they override labels)"
         ]
     );
-    // Who does not ask to be served is left alone.
+    // A service that did not opt in is ignored.
     let mut off = sized(1 << 20);
     off.labels = Arc::new({
         let mut labels = Labels::clone(&off.labels);

@@ -249,7 +249,7 @@ fn check(
     }
     let compiled = Snapshot::compile(Arc::clone(&config), &CompileOptions::default());
     if let Err(problems) = compiled {
-        // Only whoever runs the proxy knows which policies there are.
+        // Only the program knows its policies.
         let is_policy = |p: &proxy_model::Problem| {
             p.code.starts_with("unknown_") && p.code.ends_with("_policy")
         };
@@ -288,7 +288,7 @@ proptest! {
         let parsed = parser.parse(&service);
         prop_assert!(!parsed.problems.has_errors(), "{}", parsed.problems);
         let config = parsed.config.unwrap();
-        // Whatever a route names is there, but for what is another service's.
+        // Each cluster that a route names exists, except other services' clusters.
         for route in config.routes.values() {
             let one = route.cluster_id.iter();
             let many = route.partitioned_clusters.iter().flat_map(|p| p.partitions.iter().map(|p| &p.cluster_id));

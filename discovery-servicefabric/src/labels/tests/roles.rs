@@ -210,7 +210,7 @@ fn labels_about_roles_that_make_no_sense_are_told() {
             )]
         );
     }
-    // By option it is meant for whom it makes sense.
+    // The option applies only to services for which it is useful.
     let options = LabelOptions::default().with_role_routing(RoleRouting::Methods);
     let config = good(&YarpLabels::new(options), &web(&[]));
     assert_eq!(cluster_ids(&config), [WRITES]);

@@ -215,7 +215,7 @@ fn every_label_of_a_route() {
         "Order": 2, "MaxRequestBodySize": -1, "StrictPaths": true, "Timeout": "00:00:05",
         "AuthorizationPolicy": "Default", "CorsPolicy": "Disable", "RateLimiterPolicy": "Disable",
         "Metadata": { "x.y": "z" },
-        // By number, whatever the order of the labels.
+        // By number, independent of the order of the labels.
         "Transforms": [
             { "ResponseHeader": "X-Foo", "Append": "Bar", "When": "Always" },
             { "ResponseHeader": "X-Ping", "Append": "Pong", "When": "Success" },

@@ -76,7 +76,7 @@ async fn a_gateway_that_hangs_holds_the_start_up_for_seconds_only() {
     );
     assert_eq!(hosts(&gateway), "abc");
 
-    // When all are slow, each has its time once all were asked.
+    // If all are slow, each has its time once all were tried.
     let gateway = without("abc", Act::Hang);
     let error = self::client(&gateway).applications().await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::TimedOut);
@@ -144,7 +144,7 @@ async fn errors_of_a_cluster_are_asked_for_once_of_each_gateway() {
         .unwrap();
     two.applications().await.unwrap_err();
     assert_eq!(hosts(&gateway), "aba");
-    // Nobody is hurried who has too much to do.
+    // A gateway that is overloaded gets its pause.
     let seen = gateway.seen();
     assert!(seen[1].at - seen[0].at >= Duration::from_millis(125));
 }

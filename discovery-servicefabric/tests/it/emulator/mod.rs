@@ -242,7 +242,7 @@ async fn an_instance_that_moves_is_followed_and_nothing_else_is_asked_about() {
     let running = Running::start(ServiceFabricOptions::default()).await;
     let before = running.config(|config| config.clusters.len() == 3).await;
     running.rounds(3).await;
-    // The other service has not changed, so nobody asks about it, and nobody sees that this fails.
+    // The other service has not changed, so it is not polled, and this failure has no effect.
     let broken = Fault::new(
         "/Services/Other~Web/*",
         FaultAction::fail(503, "FABRIC_E_NOT_READY"),

@@ -186,7 +186,7 @@ fn optional_filters_may_be_unknown_and_disabled_ones_do_nothing() {
         ("example.Unknown", true, false, false),
         ("example.Unknown", false, true, false),
         ("example.Unknown", false, false, true),
-        // Envoy knows it, and keeps somebody out.
+        // Envoy supports it, and it restricts senders.
         (
             "envoy.extensions.filters.http.rbac.v3.RBAC",
             true,

@@ -48,8 +48,8 @@ async fn every_configuration_is_valid_and_without_a_warning() {
 
 #[test]
 fn blocks_are_of_the_kinds_that_something_looks_at() {
-    // Those in YAML and plain JSON belong to the control plane and to Envoy; the control plane's own tests
-    // read them.
+    // Configurations in YAML and plain JSON belong to the control plane and to Envoy; the control plane's own
+    // tests read them.
     const KINDS: [&str; 9] = [
         "json",
         "json config",

@@ -32,7 +32,7 @@ async fn the_instances_of_the_other_one_take_the_requests() {
     until_answered(envoy.address, SHOP, "early").await;
 
     // Endpoints of a cluster that never had a request are checked once a minute (`no_traffic_interval`). This
-    // one has had some, so those that come now are checked as often as they should be.
+    // one has had some, so new ones are checked at the normal interval.
     let near = register(&sas, "shop-http", "near", &[]).await;
     let _far = register(&vla, "shop-http", "far", &[]).await;
     let known = "cluster\\.shop-http\\.membership_total";

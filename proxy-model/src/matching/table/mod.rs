@@ -2,24 +2,25 @@
 //!
 //! # How
 //!
-//! Every route is entered once for each of its host patterns (once, if it has none). Sorted by [`Precedence`] and then by
-//! position in the configuration, the entries get ranks: of all entries whose criteria a request satisfies, the one with the
-//! smallest rank wins.
+//! Every route is entered once for each of its host patterns (once, if it has none). Sorted by
+//! [`Precedence`] and then by position in the configuration, the entries get ranks: of all entries whose
+//! criteria a request satisfies, the one with the smallest rank wins.
 //!
-//! Each distinct host pattern has a trie of its own over the segments of the paths, and so have the routes without
-//! hosts. A request's host leads to the few tries whose patterns match. In each, the segments of the path lead to the nodes
-//! where templates end; an optional end makes a template end at several nodes. Since a literal, a parameter and a catch-all
-//! may all match the same segment, the search follows each that exists. It leaves out every subtrie whose best rank is not
-//! better than what has been found, in whichever trie that was.
+//! Each distinct host pattern has a trie of its own over the segments of the paths, and so have the routes
+//! without hosts. A request's host leads to the few tries whose patterns match. In each, the segments of
+//! the path lead to the nodes where templates end; an optional end makes a template end at several nodes.
+//! Since a literal, a parameter and a catch-all may all match the same segment, the search follows each
+//! that exists. It leaves out every subtrie whose best rank is not better than what has been found, in
+//! whichever trie that was.
 //!
-//! What tries cannot express (constraints, segments of several parts, methods, headers, the query) is looked at only for the
-//! entries at those nodes, in the order of their ranks.
+//! Conditions that tries cannot express (constraints, segments of several parts, methods, headers, the
+//! query) are checked only for the entries at those nodes, in the order of their ranks.
 //!
 //! # Bounds
 //!
-//! A lookup visits each node of a trie at most once, and no deeper than the templates go; the number of tries is bounded by
-//! the different lengths of wildcards in the configuration. Nothing is allocated, but for a path that has escapes, a host
-//! that is not ASCII and the answer [`Lookup::MethodNotAllowed`].
+//! A lookup visits each node of a trie at most once, and no deeper than the templates go; the number of
+//! tries is limited by the different lengths of wildcards in the configuration. A lookup allocates only for
+//! a path with escapes, a host that is not ASCII, and the result [`Lookup::MethodNotAllowed`].
 
 mod build;
 mod search;
@@ -119,9 +120,9 @@ pub struct RouteTable {
     nodes: Box<[Node]>,
     /// The entries of all nodes: those that end at a node together, then those that catch all from there on.
     entries: Box<[Entry]>,
-    /// From a node and a literal segment to the next node.
+    /// The next node, by a node and a literal segment.
     literals: TextTable,
-    /// From a [scope](host_scope) and a name to the root of a trie.
+    /// The root of a trie, by a [scope](host_scope) and a name.
     hosts: TextTable,
     /// The root for requests to any host.
     any_host: Option<NodeIndex>,
@@ -233,7 +234,7 @@ impl RouteTable {
     /// Shows `each` the root of every trie whose host pattern matches.
     #[inline]
     fn for_each_root<H: RequestHead + ?Sized>(&self, head: &H, each: &mut impl FnMut(NodeIndex)) {
-        // Many configurations name no hosts: then nobody has to read the request's.
+        // Many configurations name no hosts: then the request's host need not be read.
         if self.has_hosts {
             let host = RequestHost::parse(head.authority(), head.is_https());
             self.for_each_root_of_host(&host, each);
@@ -243,7 +244,8 @@ impl RouteTable {
         }
     }
 
-    /// The same of the tries that are for some hosts or ports only.
+    /// Calls `each` with the roots of the tries for the host of the request that are for some hosts or
+    /// ports only.
     fn for_each_root_of_host(&self, host: &RequestHost<'_>, each: &mut impl FnMut(NodeIndex)) {
         let port = host.port().filter(|_| self.has_ports);
         let mut look_up = |is_suffix, name: &str| {

@@ -14,7 +14,7 @@ pub(super) struct Request<'a, C, H: ?Sized> {
     pub(super) head: &'a H,
     /// The relevant part of the path, encoded and decoded, if that is not the same.
     path: Option<(&'a str, &'a str)>,
-    /// Its segments, for routes that look at more than the tries do.
+    /// The path's segments, for routes that look at more than the tries do.
     segments: OnceCell<DecodedPath<'a>>,
     /// The bit of the method, if it is a standard one.
     method: u8,
@@ -30,7 +30,8 @@ pub(super) trait Visitor {
 }
 
 impl<'a, C: Candidate, H: RequestHead + ?Sized> Request<'a, C, H> {
-    /// `path` is the relevant part of the path, encoded and decoded; `None` if there is nothing to decode.
+    /// Creates the request of a search. `path` is the relevant part of the path, encoded and decoded;
+    /// `None` if there is nothing to decode.
     #[inline]
     pub(super) fn new(
         table: &'a RouteTable,

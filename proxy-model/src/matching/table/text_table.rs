@@ -157,8 +157,8 @@ const TOP_BITS: u64 = ONES << 7;
 
 /// Turns each of eight ASCII characters into lower case.
 fn lower_case(chars: u64) -> u64 {
-    // The top bit of each byte tells whether the character is at least `A`, or beyond `Z`. What is not ASCII overflows, but
-    // keeps its top bit.
+    // The top bit of each byte shows if the character is at least `A`, or beyond `Z`. Bytes outside ASCII
+    // overflow, but keep their top bit.
     let from_a = chars.wrapping_add(ONES * (0x80 - b'A' as u64));
     let beyond_z = chars.wrapping_add(ONES * (0x7f - b'Z' as u64));
     let is_upper = (from_a ^ beyond_z) & TOP_BITS;

@@ -79,7 +79,7 @@ pub enum TemplateErrorKind {
         /// The name.
         name: String,
     },
-    /// Something follows a catch-all.
+    /// A catch-all that is not the end of the template.
     #[error("something follows the catch-all `{}`", shortened(name))]
     CatchAllNotLast {
         /// The catch-all's name.

@@ -61,7 +61,7 @@ impl Expressions {
             return compiled.clone();
         }
         if self.left == 0 {
-            // Not kept: there is no end to the texts that are refused from here on.
+            // Not kept: the number of texts that are rejected from here on is unlimited.
             return Err(Kind::RegexBudget { most: BUDGET });
         }
         let compiled = self.compile_new(text);
@@ -100,7 +100,7 @@ fn build(expression: &str, size: usize) -> Result<Regex, Kind> {
             if let regex::Error::CompiledTooBig(most) = error {
                 return Kind::RegexTooLarge { most };
             }
-            // The last line says what is wrong; those before it draw where.
+            // The last line has the problem; those before it show the place.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             Kind::Regex {

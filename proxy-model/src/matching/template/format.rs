@@ -9,12 +9,13 @@ use crate::matching::text::equal_ignoring_case;
 impl PathTemplate {
     /// Makes a percent-encoded path by putting `values` in the places of the parameters.
     ///
-    /// Values that the template has no parameter for are not used. A parameter without a value, or with an empty one, is
-    /// left out where nothing follows; where something does, the result is `None`. So is a value that is the parameter's
-    /// default. A `/` in the value of `{**name}` stays; everywhere else it is encoded.
+    /// Values that the template has no parameter for are not used. A parameter without a value, or with an
+    /// empty one, is left out where nothing follows; where something does, the result is `None`. So is a
+    /// value that is the parameter's default. A `/` in the value of `{**name}` stays; everywhere else it is
+    /// encoded.
     ///
-    /// What [`capture`](Self::capture) took from a path keeps the escapes that it had there, so that `%2F` survives. The
-    /// result is empty if there is nothing to write.
+    /// What [`capture`](Self::capture) took from a path keeps the escapes that it had there, so that `%2F`
+    /// survives. The result is empty if there is nothing to write.
     ///
     /// ```
     /// use proxy_model::matching::PathTemplate;
@@ -80,7 +81,7 @@ impl PathWriter {
         self.write(|path| percent::encode(path, text, false))
     }
 
-    /// `None` if the value is missing and cannot be left out here.
+    /// Writes the value of a parameter. `None` if the value is missing and cannot be left out here.
     fn write_value(
         &mut self,
         parameter: &Parameter,

@@ -57,15 +57,16 @@ const MAX_PARAMETERS: usize = 64;
 /// | `{id:int:min(1)}` | only what satisfies every constraint |
 /// | `{{`, `}}` | a brace |
 ///
-/// Constraints: `int`, `long`, `bool`, `datetime`, `decimal`, `double`, `float`, `guid`, `minlength(n)`, `maxlength(n)`,
-/// `length(n)`, `length(min,max)`, `min(n)`, `max(n)`, `range(min,max)`, `alpha`, `regex(…)`, `required`, `file`,
-/// `nonfile`. In a `regex`, braces are doubled.
+/// Constraints: `int`, `long`, `bool`, `datetime`, `decimal`, `double`, `float`, `guid`, `minlength(n)`,
+/// `maxlength(n)`, `length(n)`, `length(min,max)`, `min(n)`, `max(n)`, `range(min,max)`, `alpha`,
+/// `regex(…)`, `required`, `file`, `nonfile`. In a `regex`, braces are doubled.
 ///
-/// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64 parameters; a `regex`
-/// is compiled to at most 256 KiB, and all that differ in one configuration to 16 MiB.
+/// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64
+/// parameters; a `regex` is compiled to at most 256 KiB, and all that differ in one configuration to 16
+/// MiB.
 ///
-/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays as it is. What does
-/// not decode stays as it is, too. A `/` at the end of a path makes no difference.
+/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays
+/// encoded, and so do invalid escapes. A `/` at the end of a path makes no difference.
 ///
 /// ```
 /// use proxy_model::matching::PathTemplate;
@@ -154,6 +155,7 @@ impl PathTemplate {
     /// Parses a template.
     ///
     /// # Errors
+    ///
     /// Returns the problem and its byte offset in `text`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         Self::parse_with(text, &mut Expressions::default())
@@ -182,7 +184,7 @@ impl PathTemplate {
         })
     }
 
-    /// The template that a route without a path has: `/{**catchall}`.
+    /// Returns the template that a route without a path has: `/{**catchall}`.
     pub fn catch_all() -> Self {
         Self::parse("/{**catchall}").expect("it is a valid template")
     }
@@ -262,7 +264,8 @@ impl PathTemplate {
                     let value = &path.rest(segment)[range.clone()];
                     Some(match value.contains('%') {
                         false => Cow::Borrowed(value),
-                        // A slash that was left, or a `%` that stands for itself: only the encoded text says which.
+                        // A slash that was left encoded, or a literal `%`: only the encoded text shows
+                        // which.
                         true => {
                             let encoded = path.encoded_rest(segment);
                             let encoded = percent::encoded_range(encoded, Part::Path, range);

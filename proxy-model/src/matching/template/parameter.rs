@@ -26,7 +26,7 @@ impl Parameter {
     /// out.
     pub(super) fn accepts(&self, value: Option<&str>) -> bool {
         let value = value.or(self.default.as_deref());
-        // An optional parameter may be missing whatever its constraints say.
+        // An optional parameter may be missing, independent of its constraints.
         (self.optional && value.is_none_or(str::is_empty))
             || self
                 .constraints

@@ -168,7 +168,7 @@ impl Parser<'_> {
         Ok(Token::Parameter { parsed, offset })
     }
 
-    /// Goes past a parameter; returns where the text between its braces is.
+    /// Skips a parameter, and returns the range of the text between its braces.
     fn braces(&mut self) -> Result<Range<usize>, TemplateError> {
         let offset = self.at;
         self.at += 1;
@@ -301,8 +301,8 @@ fn split_constraints(text: &str) -> (Vec<&str>, Option<&str>) {
 
 /// Returns the end of the constraint that `text` begins with: a `:`, a `=` or the end of the text.
 ///
-/// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the next `)` with
-/// it, so that expressions can contain all three.
+/// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the
+/// next `)` with it, so that expressions can contain all three.
 fn constraint_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_end = |at: usize| matches!(bytes.get(at), None | Some(b':' | b'='));

@@ -31,7 +31,7 @@ pub enum TemplatePart<'t> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateParameter<'t> {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'t str,
     /// True if the parameter is written with a `?`.
     pub optional: bool,

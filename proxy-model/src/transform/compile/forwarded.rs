@@ -96,7 +96,8 @@ impl Draft<'_> {
             return None;
         }
         if !says_something {
-            // YARP writes no header then, and no `X-Forwarded-…` either, which nobody expects of an empty list.
+            // YARP writes no header then, and no `X-Forwarded-…` either, which is surprising for an empty
+            // list.
             problems.push(
                 entry
                     .invalid(
@@ -134,7 +135,7 @@ impl Draft<'_> {
 /// The parameters of `Forwarded` (RFC 7239 section 4).
 const WORDS: [&str; 4] = ["for", "by", "host", "proto"];
 
-/// In the order in which YARP writes them.
+/// The parts, in the order in which YARP writes them.
 const PARTS: [XForwardedPart; 4] = [
     XForwardedPart::For,
     XForwardedPart::Prefix,

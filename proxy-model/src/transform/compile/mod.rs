@@ -1,7 +1,9 @@
-//! From the maps of a configuration to [`Transforms`].
+//! The compilation of the maps of a configuration to [`Transforms`].
 
 mod forwarded;
 mod values;
+
+use std::sync::Arc;
 
 use http::HeaderName;
 
@@ -11,8 +13,8 @@ use self::values::{
 };
 use super::entry::Entry;
 use super::{
-    HeaderCopy, QueryChange, QueryValue, RequestTransform, ResponseTransform, TargetTransform,
-    Transforms,
+    HeaderCopy, Parts, QueryChange, QueryValue, RequestTransform, ResponseTransform,
+    TargetTransform, Transforms,
 };
 use crate::config::TransformConfig;
 use crate::id::same_id;
@@ -60,7 +62,7 @@ impl Transforms {
 }
 
 impl Default for Transforms {
-    /// The transforms that apply without any configuration.
+    /// Returns the transforms that apply without any configuration.
     fn default() -> Self {
         Draft::new(None, &mut Expressions::default()).finish()
     }
@@ -209,7 +211,7 @@ impl<'t> Draft<'t> {
         if !self.forwarders_chosen {
             self.default_forwarders();
         }
-        Transforms {
+        Transforms(Arc::new(Parts {
             target: self.target.into(),
             original_host: self.original_host,
             request_copy: self.request_copy.finish(),
@@ -218,7 +220,7 @@ impl<'t> Draft<'t> {
             response: self.response.into(),
             trailers_copy: self.trailers_copy.finish(),
             trailers: self.trailers.into(),
-        }
+        }))
     }
 
     fn path_pattern(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {

@@ -19,7 +19,7 @@ const NEVER_PASSED_ON: [&str; 5] = [
     "upgrade",
 ];
 
-/// The warning about a field that a transform names in vain.
+/// Returns the warning about a field for which a transform has no effect.
 fn no_effect(entry: &Entry<'_>, name: &HeaderName, why: &str) -> Problem {
     Problem::warning(
         entry.place(entry.kind()),
@@ -202,7 +202,7 @@ pub(super) fn writable(
     problems: &mut Problems,
 ) -> Option<HeaderName> {
     if name == CONTENT_LENGTH || name == TRANSFER_ENCODING {
-        // A body framed otherwise than its headers say is how requests are smuggled (RFC 9112 section 11.2).
+        // A body with other framing than in its headers enables request smuggling (RFC 9112 section 11.2).
         problems.push(Problem::warning(
             entry.place(entry.kind()),
             "framing_header",

@@ -1,6 +1,6 @@
-//! The configuration as one worker sees it.
+//! The current configuration of a worker.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,24 +8,22 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use proxy_model::compiled::RouteIndex;
 
-use super::Forwarded;
 use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
 
-/// What one worker forwards with: the service, and the configuration that it saw last.
+/// The raw lane of one worker: the service, and the latest configuration.
 ///
-/// A request loads the configuration with one atomic read; the counter of its owners, which all workers would write, is
-/// touched when the configuration changes and not before.
+/// A request loads the configuration with one atomic read; the counter of its owners, which all
+/// workers would write, is touched when the configuration changes and not before.
 pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
     current: RefCell<Rc<Current>>,
-    /// The route of the request that was left to the typed lane a moment ago.
-    found: Cell<Option<FoundRoute>>,
 }
 
-/// A configuration that the requests of one worker share, which count themselves without a word to the others.
+/// A configuration that the requests of one worker share, which count themselves without a word to
+/// the others.
 pub(super) struct Current(Arc<Generation>);
 
 impl Current {
@@ -66,11 +64,11 @@ impl Engine {
             service,
             generation: RefCell::new(cache),
             current: RefCell::new(current),
-            found: Cell::new(None),
         }
     }
 
-    /// Lets go of each configuration that another one has replaced, also where no request comes that would. Never ends.
+    /// Lets go of each configuration that another one has replaced, also where no request comes
+    /// that would. Never ends.
     pub(crate) async fn keep_current(&self) {
         let mut published = self.service.shared().generations();
         while published.changed().await.is_ok() {
@@ -79,20 +77,8 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn service(&self) -> &ProxyService {
+    pub(crate) fn service(&self) -> &ProxyService {
         &self.service
-    }
-
-    /// Leaves a request to the typed lane. Its route is noted here and not in [`Forwarded`], since idle connections would have
-    /// room for it.
-    pub(super) fn leave(&self, found: Option<FoundRoute>) -> Forwarded {
-        self.found.set(found);
-        Forwarded::Typed
-    }
-
-    /// The route of the request that was left to others. To be asked as soon as it was, before anything is waited for.
-    pub(crate) fn take_route(&self) -> Option<FoundRoute> {
-        self.found.take()
     }
 
     /// The configuration that serves now, for as long as a request needs it.

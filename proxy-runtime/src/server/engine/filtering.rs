@@ -1,64 +1,60 @@
-//! The filters of a route around one request, over heads as they are in their buffers.
+//! The filters of a route around one request.
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::response::Parts;
 
 use super::connect::Unconnected;
-use super::request::Run;
+use super::downstream::Downstream;
+use super::resolved_route::ResolvedRoute;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::filter::{FilterContext, Filters, Reply, RequestEdit, ResponseEdit, Verdict};
+use crate::filter::{Filters, Reply, ResponseEdit, Verdict};
 use crate::forward::{own_response, shown_response};
 use crate::head::HeadEdits;
-use crate::http1::{HeadTable, RequestView};
+use crate::http1::HeadTable;
 use crate::response::ProxyBody;
-use crate::server::http1::{Client, Transport};
 use crate::spare::{Lend, Spare};
 
-/// As many as requests are under way at a time on a busy thread.
+/// The number of states that a thread keeps.
 const MOST: usize = 1024;
 
 thread_local! {
     static SPARE: Spare<Box<Filtered>, MOST> = const { Spare::new() };
 }
 
-/// What the filters of its route make of one request and its response. Most routes have none.
+/// The state of the route's filters for one request; empty for most routes.
 #[derive(Debug, Default)]
 pub(super) struct Filtering(Option<Box<Filtered>>);
 
-/// Lent by the thread, so that filters cost no allocation, and requests without them no room.
+/// Reused by the thread, so that filters need no allocation, and requests without filters no
+/// memory.
 #[derive(Debug, Default)]
 struct Filtered {
-    /// What they change: of the request, and when that is on its way, of the response.
+    /// The changes to the request, later those to the response.
     edits: HeadEdits,
-    /// The first so many have let the request pass, and have not been shown its response.
+    /// The number of filters that passed the request and have not seen its response.
     passed: usize,
 }
 
 impl Filtering {
-    /// Shows the request to the filters of its route.
+    /// Calls the route's filters with the request.
     ///
     /// # Errors
     ///
-    /// One of them answers it, or panicked.
+    /// A filter replied or panicked.
     #[cold]
-    pub(super) fn ask<T: Transport>(
+    pub(super) fn ask<D: Downstream>(
         filters: &Filters,
-        run: &Run<'_>,
-        client: &Client<T>,
-        view: RequestView<'_>,
+        route: &ResolvedRoute<'_>,
+        down: &D,
     ) -> (Self, Result<(), Unconnected>) {
         let mut filtered = SPARE.lend().unwrap_or_default();
-        let mut head = RequestEdit::of_raw(
-            client.input.filled(),
-            run.request,
-            &client.table,
-            view,
-            &mut filtered.edits,
-        );
-        let context = run.filter_context(client.state.info);
-        let (passed, said) = match filters.on_request(&mut head, &context) {
+        let context = route.filter_context(down.state().info);
+        let verdict = down.show_request(&mut filtered.edits, |head| {
+            filters.on_request(head, &context)
+        });
+        let (passed, said) = match verdict {
             Verdict::Pass => (filters.len(), Ok(())),
             Verdict::Reply(reply, passed) => (passed, Err(Unconnected::Replied(Box::new(reply)))),
             Verdict::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
@@ -67,26 +63,18 @@ impl Filtering {
         (Self(Some(filtered)), said)
     }
 
-    /// What they change of the request, if they do.
+    /// The changes to the request, if there are any.
     #[inline]
     pub(super) fn edits(&self) -> Option<&HeadEdits> {
         let filtered = self.0.as_deref()?;
         Some(&filtered.edits).filter(|edits| !edits.is_empty())
     }
 
-    /// Whether there are some that are to be shown the response.
-    #[inline]
-    pub(super) fn is_interested(&self) -> bool {
-        self.0
-            .as_deref()
-            .is_some_and(|filtered| filtered.passed > 0)
-    }
-
-    /// To show them the response that a destination makes.
+    /// The filters that must see the destination's response, if there are any.
     #[inline]
     pub(super) fn shown<'e>(
         &'e mut self,
-        run: &'e Run<'_>,
+        route: &'e ResolvedRoute<'_>,
         connection: &'e ConnectionInfo,
     ) -> Option<Shown<'e>> {
         let filtered = self
@@ -95,56 +83,56 @@ impl Filtering {
             .filter(|filtered| filtered.passed > 0)?;
         Some(Shown {
             filtered,
-            run,
+            route,
             connection,
         })
     }
 
-    /// The response that no destination made, after those that are to be shown it, and after the route's changes.
+    /// Returns a local reply after response filters and the route's transforms.
     #[cold]
-    pub(super) fn answer(
+    pub(super) fn local_reply(
         &mut self,
-        run: &Run<'_>,
+        route: &ResolvedRoute<'_>,
         connection: ConnectionInfo,
-        answer: Answer,
+        reply: LocalReply,
     ) -> (Parts, Bytes) {
         let passed = self
             .0
             .as_deref_mut()
             .map(|filtered| std::mem::take(&mut filtered.passed));
-        let response = match answer {
-            Answer::Status(status) => own_response(status),
-            Answer::Reply(reply) => reply.into_response().map(ProxyBody::text),
+        let response = match reply {
+            LocalReply::Status(status) => own_response(status),
+            LocalReply::Filter(reply) => reply.into_response().map(ProxyBody::text),
         };
-        let filters = run.filters().zip(passed);
-        let context = run.filter_context(connection);
-        let shown = shown_response(response, filters, context, run.route.transforms());
+        let filters = route.filters().zip(passed);
+        let context = route.filter_context(connection);
+        let shown = shown_response(response, filters, context, route.route.transforms());
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }
 }
 
-/// What the proxy says itself.
+/// The content of a local reply.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum LocalReply {
     Status(StatusCode),
-    /// A filter says it.
-    Reply(Box<Reply>),
+    /// The reply of a filter.
+    Filter(Box<Reply>),
 }
 
-/// A destination's response, to be shown to filters.
+/// The filters that must see a destination's response.
 pub(super) struct Shown<'e> {
     filtered: &'e mut Filtered,
-    run: &'e Run<'e>,
+    route: &'e ResolvedRoute<'e>,
     connection: &'e ConnectionInfo,
 }
 
 impl<'e> Shown<'e> {
-    /// What they change of a response.
+    /// Calls the filters with the response head, and returns their changes.
     ///
     /// # Errors
     ///
-    /// One of them panicked; they see no response to this request any more.
+    /// A filter panicked. The filters see no response to this request any more.
     #[cold]
     pub(super) fn show(
         self,
@@ -154,25 +142,18 @@ impl<'e> Shown<'e> {
     ) -> Result<&'e HeadEdits, ForwardError> {
         let Filtered { edits, passed } = self.filtered;
         let passed = std::mem::take(passed);
-        // The request is on its way.
+        // The request head is already written.
         edits.clear();
-        if let Some(filters) = self.run.filters() {
+        if let Some(filters) = self.route.filters() {
             let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
-            let context = self.run.filter_context(*self.connection);
+            let context = self.route.filter_context(*self.connection);
             filters.on_response(passed, &mut head, &context)?;
         }
         Ok(edits)
     }
 }
 
-impl<'a> Run<'a> {
-    fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
-        let route = self.route;
-        FilterContext::new(route, self.cluster, connection)
-    }
-}
-
-/// What was lent goes back to the thread, however the request ended.
+/// Recycles the state, however the request ended.
 impl Drop for Filtering {
     #[inline]
     fn drop(&mut self) {

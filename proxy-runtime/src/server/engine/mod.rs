@@ -1,93 +1,119 @@
-//! The raw lane: requests that are forwarded as the bytes or the frames that they came in, to destinations of HTTP/1.1.
+//! The byte path (raw lane): requests that are forwarded as bytes or frames to destinations of
+//! HTTP/1.1.
+//!
+//! # The path of a request
+//!
+//! A request with its client is a [`Downstream`](downstream::Downstream). All that both versions of
+//! HTTP share is written once over this trait, and compiled for each version.
 //!
 //! ```text
-//! head, parsed in place ─▶ route ─▶ cluster ─▶ filters ─▶ pick ─▶ connection ─▶ head, rewritten into one buffer
-//!                                                                               │ with what came of the body, one write
-//! client ◀─ head, rewritten, with what came of the body ◀─ filters ◀─ head, parsed in place ◀─ destination
-//! client ◀─ reads, passed on whole; their framing is only followed ◀─ destination
+//! server/http1/requests.rs ─▶ http1::Http1Downstream ─┐
+//!                                                     ├─▶ exchange::forward
+//! server/http2/mod.rs ──────▶ http2::Http2Downstream ─┘        │
+//!                                                              ▼
+//!  1 current          read the configuration: one atomic load
+//!  2 resolved_route   find route and cluster, or leave the request to the http path
+//!  3 recorder         start counting
+//!  4 filtering        call request filters; one may reply
+//!  5 connect          pick a destination, take an idle connection, serialise the head (outgoing)
+//!  6 relay            transfer both directions at once, whichever ends first:
+//!                       poll_upload    head and body ─▶ destination    (outbound, upload)
+//!                       poll_head      response head ─▶ filters ─▶ client    (client_head)
+//!                       poll_body      response body ─▶ client    (download)
+//!                       poll_expired   timeouts, disconnected and slow clients
+//!                     no byte of a response? connect::again, then step 6: at most three attempts
+//!  7 finish           return the connection to its pool, record the end, or send a local reply
 //! ```
 //!
-//! That is HTTP/1.1 on both sides. There is no `HeaderMap`, no task, no timer and no allocation for such a request. It costs two
-//! reads and two writes, and what it needs to know of the configuration was compiled when that was published ([`HeadPlan`]).
-//! Filters of a route see heads where they are, and what they change is an overlay until the head is written ([`filtering`]).
-//! Streams of HTTP/2 have their own picture ([`http2`]): `h2` makes a map of a request's fields and wants one for the response.
+//! [`Flow`](flow::Flow) is the state of one exchange; the thread reuses it. A request of HTTP/1.1
+//! without filters over an idle connection needs no `HeaderMap`, task, timer or allocation: its
+//! head is parsed in place and serialised once, and its body is forwarded unchanged while its
+//! framing is tracked. It costs two reads and two writes. The route's transforms were compiled when
+//! the configuration was published ([`HeadPlan`]); the changes of filters are an overlay until the
+//! head is serialised. On HTTP/2, `h2` parses request heads into maps, and response heads become
+//! maps.
 //!
-//! Both directions of an exchange are one state machine in the connection's task ([`relay`]): the request's body goes
-//! on while the response comes, in whatever order they end, and a request without a body never gets there.
+//! # Files of one GET
 //!
-//! # Four relays
+//! The files whose code runs for a keep-alive GET of HTTP/1.1 over a pooled connection, without
+//! filters and transforms, as `-C instrument-coverage` counts them:
 //!
-//! A request takes the *raw lane*, which is this module and makes no `http::Request` of it, or the *typed lane*, over `http` types
-//! ([`forward`](crate::forward)): so it does with layers, and in servers of others. Both have the same routes, pools, limits, ends
-//! and counters ([`exchange`](crate::exchange)).
+//! | part | files |
+//! |---|---|
+//! | this folder | `exchange`, `current`, `resolved_route`, `recorder`, `filtering`, `connect`, `outgoing`, `readdress`, `flow`, `outbound`, `relay`, `client_head`, `finish`, `http1/`: `mod`, `upload`, `download`, `body` |
+//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/edge/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
+//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `lent_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
+//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `head_plan`, `forwarded`; `retry`; `progress/deadlines` |
+//! | destination's connection | `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`, `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head` |
+//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `spare`; `spare`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
 //!
-//! | relay | lane | carries | chosen for | entry | accounts |
-//! |---|---|---|---|---|---|
-//! | `server/engine/run.rs` | raw | bytes of HTTP/1.1 | what a client of HTTP/1.1 sends, but for the list below | [`forward`] | [`Tally`](tally::Tally) |
-//! | `server/engine/http2/run.rs` | raw | streams of `h2` | what a client of HTTP/2 sends, but for the list below | [`forward_stream`] | `Tally` |
-//! | `forward/direct.rs` | typed | `http` types; the head is written straight to a destination of HTTP/1.1 | what has a [`HeadPlan`], no filters and a plain head ([`typed::written_target`](crate::forward::typed::written_target)), wants no switch of protocols, and goes to a cluster of HTTP/1.1 | `Direct::run` | `response::Account` |
-//! | `forward/send.rs` | typed | `http` types, to any destination | all else | `Sending::run` | `Account` |
+//! # Two lanes
 //!
-//! The accounts of the raw lane are on the stack of who forwards; those of the typed lane go with the response's body
-//! ([`ProxyBody`](crate::response::ProxyBody)), which the server drops. The server's own, the access log's line among them, are the
-//! [`RequestRecord`](crate::server::connection::RequestRecord) on either lane.
+//! The other lane is the *`http` path* (typed lane, [`forward`](crate::forward)), which makes an
+//! `http::Request` of each request: for routes with layers, and in servers of other crates. Both
+//! have the same routes, pools, limits, timeouts and counters ([`exchange`](crate::exchange)), and
+//! the same retry rule ([`retry`](crate::retry)).
+//!
+//! The [`Recorder`](recorder::Recorder) of the raw lane lives on the stack of the exchange. The
+//! account of the typed lane belongs to the response body
+//! ([`ProxyBody`](crate::response::ProxyBody)). The server's own counters and the access log use
+//! the [`RequestRecord`](crate::server::connection::RequestRecord) on both.
 //!
 //! # What leaves the raw lane
 //!
-//! Nothing was read or written by then. The typed lane gets, with its route if that was found:
+//! Nothing was read or written before. These take the typed lane:
 //!
-//! - what the edge refuses, and in HTTP/1.1 paths with dot segments, which are written anew;
-//! - HTTP/1.0, switches of protocols, `CONNECT` and `Expect`;
-//! - what no route takes, and what a route takes that refuses all or leads to no cluster, or to none for this request;
-//! - routes with layers, and on HTTP/2 those with filters, which are shown heads in `http` types there;
-//! - routes with changes that operations on bytes cannot make, so that there is no [`HeadPlan`]: of trailers, of the method, and
-//!   of `Host` by a value of the route's template;
-//! - clusters of which a destination is, or may be, spoken to in another version than HTTP/1.1;
-//! - a `Content-Length` that is no number, or more than the request may have.
+//! - requests that validation rejects, and in HTTP/1.1 paths with dot segments, which must be
+//!   normalised;
+//! - HTTP/1.0, `Upgrade`, `CONNECT` and `Expect`;
+//! - requests without a route, and of routes that reject all requests or lead to no cluster;
+//! - routes with layers;
+//! - routes with transforms that have no [`HeadPlan`]: of trailers, of the method, and of `Host`
+//!   from a
+//!   route value;
+//! - clusters with a destination that speaks, or may speak, another version than HTTP/1.1;
+//! - a `Content-Length` that is malformed or exceeds the limit;
+//! - requests that [have come back](crate::state::RouteState::is_loop) to the proxy.
 //!
-//! Changes of path and query are made on either lane.
+//! [`HeadPlan`]: crate::transform::HeadPlan
 
-mod answer;
-mod begin;
-mod body;
 mod client_head;
 mod connect;
 mod current;
-mod download;
+mod downstream;
+mod exchange;
 mod failure;
 mod filtering;
+mod finish;
 mod flow;
+mod http1;
 #[cfg(feature = "http2")]
 mod http2;
 mod outbound;
 mod outgoing;
-mod progress;
 mod readdress;
+mod recorder;
 mod relay;
-mod request;
 mod resolved_route;
-mod run;
-mod settle;
-mod tally;
 #[cfg(test)]
 mod tests;
-mod upload;
 
 pub(crate) use self::current::Engine;
+pub(crate) use self::http1::Http1Downstream;
 #[cfg(feature = "http2")]
-pub(crate) use self::http2::forward as forward_stream;
-pub(crate) use self::run::forward;
+pub(crate) use self::http2::Http2Downstream;
+use crate::proxy::FoundRoute;
 
-/// What became of a request that the raw lane was offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The result of offering a request to the raw lane.
+#[derive(Debug)]
 pub(crate) enum Forwarded {
-    /// Not: nothing was read or written, and it is one for the typed lane. Its route, if it was looked for, is to
-    /// be asked for at once ([`Engine::take_route`]).
-    Typed,
+    /// The typed lane has to forward the request: nothing was read or written. With the request's route, if that was looked for
+    /// and found.
+    Typed(Option<FoundRoute>),
     /// The whole response was written.
     Served {
-        /// Whether the next request may follow: the connection was not announced to close, and the request's body was
-        /// read to its end.
+        /// Whether the next request may follow: the connection was not announced to close, and the
+        /// request's body was read to its end.
         keep: bool,
     },
     /// The client went away or is too slow, or the response broke off after it had begun.

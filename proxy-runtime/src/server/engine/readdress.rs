@@ -3,6 +3,7 @@
 use http::HeaderValue;
 use proxy_model::compiled::Destination;
 
+use super::downstream::Headed;
 use crate::head::HeadEdits;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 use crate::transform::{HeadPlan, HostRule};
@@ -34,9 +35,15 @@ impl<'a> SentHead<'a> {
             _ => None,
         }
     }
+}
 
-    /// What is shown of it to who picks a destination.
-    pub(super) fn view(&self) -> RequestView<'_> {
+impl Headed for SentHead<'_> {
+    type Head<'h>
+        = RequestView<'h>
+    where
+        Self: 'h;
+
+    fn head(&self) -> RequestView<'_> {
         RequestView::new(self.text, &self.request, &self.table, self.is_https)
     }
 }
@@ -170,7 +177,7 @@ mod tests {
                 {
                     let mut head = write(from);
                     let read = SentHead::read(&head, true).expect("it is a head");
-                    assert!(read.view().is_https());
+                    assert!(read.head().is_https());
                     readdress(&mut head, from, to, names_destination(&plan, None, true));
                     assert_eq!(
                         head.escape_ascii().to_string(),

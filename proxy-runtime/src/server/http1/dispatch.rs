@@ -8,10 +8,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Request, Response, response};
+use http::{Response, response};
 use http_body::Body;
 use tokio::io::AsyncWrite;
-use tower_service::Service;
 
 use super::batch::Batch;
 use super::body_channel::BodySender;
@@ -22,7 +21,8 @@ use crate::forward::spare::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::progress::alarm::Alarm;
-use crate::server::connection::{RequestBody, ResponseBody, ServiceCall, Transport};
+use crate::server::connection::{ResponseBody, ServiceCall, Transport};
+use crate::server::handler::Handler;
 
 /// The step after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,17 +48,14 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     /// Waits for the response. `None` if the client has disconnected.
-    pub(super) async fn wait<T, S, B>(
+    pub(super) async fn wait<T, H>(
         &mut self,
         client: &mut Client<T>,
-        mut call: Pin<&mut ServiceCall<S>>,
-    ) -> Option<Response<ResponseBody<B>>>
+        mut call: Pin<&mut ServiceCall<H>>,
+    ) -> Option<Response<ResponseBody<H::Body>>>
     where
         T: Transport,
-        S: Service<Request<RequestBody>, Response = Response<B>>,
-        S::Error: Into<BoxError>,
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
+        H: Handler,
     {
         let mut alarm = Alarm::default();
         poll_fn(|cx| {
@@ -116,6 +113,7 @@ impl Dispatch {
                 return Next::Drop;
             }
         }
+        // The body is complete, so a graceful close is correct again.
         if ends_with_connection {
             client.state.abort.store(false, Relaxed);
         }
@@ -152,6 +150,7 @@ impl Dispatch {
         if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
             return Meanwhile::Stop;
         }
+        // Pipelined bytes count as held memory too.
         let unsent = match client.input.is_empty() {
             true => 0,
             false => client.input.memory(),
@@ -212,6 +211,7 @@ impl Dispatch {
         poll_fn(|cx| {
             loop {
                 let mut is_waiting = false;
+                // Collects frames up to the size of a batch, to write them with one call.
                 while end.is_none() && !batch.is_full(&client.output) {
                     let Poll::Ready(frame) = body.as_mut().poll_frame(cx) else {
                         is_waiting = true;
@@ -224,6 +224,8 @@ impl Dispatch {
                             let fits = writing.put(data, &mut batch, out);
                             if !fits {
                                 Some(false)
+                            // Ends without another poll, so that the last bytes and the end are
+                            // written together.
                             } else if writing.is_complete() || body.is_end_stream() {
                                 Some(writing.end(None, out))
                             } else {
@@ -253,6 +255,7 @@ impl Dispatch {
                 };
                 if let Some(uptake) = &mut uptake {
                     let sent = client.state.written.load(Relaxed);
+                    // Progress of the socket restarts the client's time.
                     if written.is_ready() || std::mem::replace(&mut before, sent) != sent {
                         uptake.moved();
                     }
@@ -267,11 +270,13 @@ impl Dispatch {
                     if let Some(is_whole) = end {
                         return Poll::Ready(Ok(is_whole));
                     }
+                    // The body may have more frames ready.
                     if !is_waiting {
                         continue;
                     }
                 }
                 match self.poll_meanwhile(cx, client, false, untaken) {
+                    // The service got data, so its response body may go on.
                     Meanwhile::Again if is_waiting => {}
                     Meanwhile::Again | Meanwhile::Wait => return Poll::Pending,
                     Meanwhile::Stop => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

@@ -9,9 +9,9 @@
 //!
 //! *The byte path* (raw lane): if the service of the server is a
 //! [`ProxyService`](crate::ProxyService), each valid request is first offered to
-//! [`engine::forward`](crate::server::engine::forward) with the [`Client`]. [Its
-//! documentation](crate::server::engine#four-relays) lists the requests that it declines, and the
-//! relays behind both lanes. The contract between the two:
+//! [`Http1Downstream::forward`] with the [`Client`]. [Its
+//! module](crate::server::engine#what-leaves-the-raw-lane) lists the requests that it declines. The
+//! contract between the two:
 //!
 //! - The head is at the front of `client.input` (`request.head_length()` bytes), and its fields are
 //!   in `client.table`; the path needs no normalisation. The code that serves the request consumes
@@ -51,6 +51,7 @@
 //! [`Clock::poll_slow_reader`]: clock::Clock::poll_slow_reader
 //! [`Dispatch`]: dispatch::Dispatch
 //! [`Failed`]: crate::server::Outcome::Failed
+//! [`Http1Downstream::forward`]: crate::server::engine::Http1Downstream::forward
 //! [`Forwarded::Gone`]: crate::server::engine::Forwarded::Gone
 //! [`Forwarded::Typed`]: crate::server::engine::Forwarded::Typed
 //! [`RequestRecord::answered`]: crate::server::connection::RequestRecord::answered

@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use http_body::Body;
 use tokio::io::AsyncWriteExt;
 use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
-use tower_service::Service;
 
 use super::body_channel::BodySender;
 use super::client::{CLOSING, Client, Head};
@@ -21,18 +20,18 @@ use super::date::write_date;
 use super::dispatch::{Dispatch, Next};
 use super::fields::{Chosen, read_admitted, read_request};
 use super::response::Asker;
-use crate::BoxError;
 use crate::forward::RouteContext;
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
 use crate::observe::targets;
+use crate::proxy::FoundRoute;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
-    ConnectionState, RequestBody, RequestRecord, ResponseRules, Served, ServiceCall, Transport,
-    after,
+    ConnectionState, RequestBody, RequestRecord, ResponseRules, ServiceCall, Transport, after,
 };
 use crate::server::edge::{self, Admitted};
-use crate::server::engine::{self, Forwarded};
+use crate::server::engine::{Forwarded, Http1Downstream};
+use crate::server::handler::{Handler, Served};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::stream::write_all;
@@ -65,17 +64,10 @@ enum End {
     clippy::manual_async_fn,
     reason = "an async fn holds its arguments twice, and this is most of what an idle connection costs"
 )]
-pub(crate) fn serve<T, S, B>(
-    mut client: Client<T>,
-    service: Rc<Served<S>>,
-) -> impl Future<Output = ()>
+pub(crate) fn serve<T, H>(mut client: Client<T>, service: Rc<Served<H>>) -> impl Future<Output = ()>
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     async move {
         match serve_requests(&mut client, &service).await {
@@ -102,34 +94,27 @@ where
 }
 
 #[cfg(feature = "http2")]
-async fn serve_http2<T, S, B>(client: Client<T>, service: Rc<Served<S>>)
+async fn serve_http2<T, H>(client: Client<T>, service: Rc<Served<H>>)
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let (mut io, mut input, state) = client.into_parts();
     state.hold_nothing();
     let read = input.filled().len();
+    // The preface has already been read: the HTTP/2 code reads it again.
     io.read_again(input.take(read));
     drop(input);
     crate::server::http2::serve(io, service, state).await;
 }
 
 /// Serves requests until the connection ends.
-async fn serve_requests<T, S, B>(client: &mut Client<T>, served: &Served<S>) -> End
+async fn serve_requests<T, H>(client: &mut Client<T>, served: &Served<H>) -> End
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    loop {
+    'requests: loop {
         if !client.input.is_empty() {
             // Pipelined requests that need no other event would otherwise be served without ever
             // yielding.
@@ -151,25 +136,33 @@ where
             #[cfg(feature = "http2")]
             Head::Http2 => return End::Http2,
         }
+        // First, so that neither the log nor a service sees fields that clients must not set.
         edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
-        if let Some(engine) = &served.engine
-            && admit(client, &request) == Ok(Admitted::AsSent)
-        {
-            match engine::forward(client, &request, engine).await {
-                Forwarded::Typed => {}
-                Forwarded::Served { keep } => {
-                    client.record = None;
-                    if keep {
-                        continue;
-                    }
-                    return answered(&request);
-                }
-                Forwarded::Gone => return End::Drop,
-            }
-        }
         // Boxed, so that idle connections have no memory for it.
-        match Box::pin(serve_typed(client, served, &request)).await {
+        let typed = 'offered: {
+            // Requests that need no `http` types take the byte path.
+            if let Some(engine) = served.handler.engine()
+                && admit(client, &request) == Ok(Admitted::AsSent)
+                && let Some(down) = Http1Downstream::new(client, &request)
+            {
+                match down.forward(engine).await {
+                    Forwarded::Typed(found) => {
+                        break 'offered Box::pin(serve_typed(client, served, &request, found));
+                    }
+                    Forwarded::Served { keep } => {
+                        client.record = None;
+                        if keep {
+                            continue 'requests;
+                        }
+                        return answered(&request);
+                    }
+                    Forwarded::Gone => return End::Drop,
+                }
+            }
+            Box::pin(serve_typed(client, served, &request, None))
+        };
+        match typed.await {
             (Next::Request, _) => {}
             (Next::Close, _) => return answered(&request),
             (Next::Drop, _) => return End::Drop,
@@ -198,12 +191,14 @@ fn admit<T: Transport>(
 /// Begins the record of a request.
 fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     let state = &client.state;
+    // The last allowed request: its response announces the close.
     if state.begin_request() >= state.worker.limits.requests_per_connection {
         state.retire();
     }
     client.clock.begin_exchange();
     let mut record = RequestRecord::new(state.clone());
     if state.worker.access_log.is_some() {
+        // Parsed for the log only: the byte path needs no `http` types.
         let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
         let mut read = Request::new(());
         if read_request(&head, request, &client.table, Chosen::Logged, &mut read).is_ok() {
@@ -216,21 +211,16 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
 }
 
 /// Serves a request over `http` types.
-async fn serve_typed<T, S, B>(
+async fn serve_typed<T, H>(
     client: &mut Client<T>,
-    served: &Served<S>,
+    served: &Served<H>,
     request: &RawRequest,
+    found: Option<FoundRoute>,
 ) -> (Next, Option<Switch>)
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    // First, since the state that the byte path has left is about this request.
-    let service = served.service_for_request();
     let Some(record) = client.record.take() else {
         return (Next::Drop, None);
     };
@@ -243,7 +233,7 @@ where
     let answered = {
         let call = pin!(ask(
             client,
-            service,
+            (&served.handler, found),
             request,
             record,
             &mut dispatch.sender,
@@ -266,14 +256,14 @@ where
 
 /// Converts a request to `http` types and calls the service. Sets `sender` to the channel for the
 /// rest of the body, and `switch` if the protocol may be switched.
-fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
+fn ask<T: Transport, H: Handler>(
     client: &mut Client<T>,
-    service: S,
+    (handler, found): (&H, Option<FoundRoute>),
     request: &RawRequest,
     record: RequestRecord,
     sender: &mut Option<BodySender>,
     switch: &mut Option<Switch>,
-) -> ServiceCall<S> {
+) -> ServiceCall<H> {
     let admitted = admit(client, request);
     let head = client.input.take_head(request.head_length());
     // Filled in place: moving a request is expensive.
@@ -295,11 +285,11 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
         *switch = Some(offered);
     }
     *made.body_mut() = body;
-    if !Served::<S>::is_proxy() {
+    if handler.engine().is_none() {
         // Only a proxy reads the context; other services should not see it.
         made.extensions_mut().remove::<RouteContext>();
     }
-    ServiceCall::of(service, made, rules, record)
+    ServiceCall::of(handler, (made, found), rules, record)
 }
 
 /// The body of a request, and the channel for it unless all of it was received.
@@ -308,6 +298,7 @@ fn receive<T: Transport>(
     request: &RawRequest,
 ) -> (Option<BodySender>, RequestBody) {
     match request.framing() {
+        // The whole body has arrived: no channel is needed.
         Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
             let whole = client.input.take(length as usize);
             (None, RequestBody::whole(whole, &client.state))
@@ -350,6 +341,7 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     );
     write_date(out);
     out.extend_from_slice(format!("\r\ncontent-length: {}\r\n\r\n{text}", text.len()).as_bytes());
+    // More bytes of the client may follow, so the close must linger.
     state.unread.store(true, Relaxed);
 }
 
@@ -362,6 +354,7 @@ fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     );
     log_refused_head(state, since, why, 0);
     client.output.extend_from_slice(TIMEOUT);
+    // The rest of the head may still arrive, so the close must linger.
     state.unread.store(true, Relaxed);
 }
 
@@ -381,6 +374,7 @@ fn log_refused_head(
 /// Writes the output buffer, and closes the connection so that the client can still read it
 /// (lingering close).
 async fn close<T: Transport>(client: &mut Client<T>) {
+    // A close with unread input would become a reset, which discards the response.
     if !client.input.is_empty() {
         client.state.unread.store(true, Relaxed);
     }

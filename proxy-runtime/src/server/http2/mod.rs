@@ -6,12 +6,10 @@
 //! frames, handles flow control, and closes connections that flood it; timeouts, limits and the
 //! drain are here ([`driver`]).
 //!
-//! There are two paths, as on HTTP/1.1; [`engine`](crate::server::engine#four-relays) has a table.
-//! On the byte path (raw lane), if the service of the server is a
-//! [`ProxyService`](crate::ProxyService), each valid request is first offered to
-//! [`engine::forward_stream`](crate::server::engine::forward_stream) with the [`Client`]. Requests
-//! that it declines take the `http` path: they become an `http` request for the service
-//! ([`typed`]).
+//! There are two paths, as on HTTP/1.1 ([`engine`](crate::server::engine#two-lanes)). On the byte
+//! path (raw lane), if the service of the server is a [`ProxyService`](crate::ProxyService), each
+//! valid request is first offered to [`Http2Downstream::forward`] with the [`Client`]. Requests that
+//! it declines take the `http` path: they become an `http` request for the service ([`typed`]).
 //!
 //! # Resets
 //!
@@ -48,46 +46,35 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
-use tower_service::Service;
-
 pub(crate) use self::backlog::Backlog;
 use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::date;
+pub(crate) use self::fields::{date, settle};
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 #[cfg(feature = "testing")]
 pub use self::trial::FrameTrial;
 use super::access_log::Draft;
-use super::connection::{
-    ConnectionIo, ConnectionState, RequestBody, RequestRecord, Served, Transport,
-};
+use super::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport};
 use super::edge;
+use super::handler::{Handler, Served};
 use super::http1::said_length;
-use crate::BoxError;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
-use crate::server::engine::forward_stream;
+use crate::server::engine::{Forwarded, Http2Downstream};
 
 /// Serves HTTP/2 until the connection ends.
 ///
 /// Cancel safe: dropping the future closes the connection.
-pub(crate) async fn serve<T, S, B>(
+pub(crate) async fn serve<T, H>(
     io: ConnectionIo<T>,
-    served: Rc<Served<S>>,
+    served: Rc<Served<H>>,
     state: Arc<ConnectionState>,
 ) where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     state.set_http2();
     let serve = {
@@ -101,17 +88,13 @@ pub(crate) async fn serve<T, S, B>(
 }
 
 /// Begins to serve a stream.
-fn begin<S, B>(
+fn begin<H>(
     accepted: Accepted,
     state: &Arc<ConnectionState>,
-    served: &Rc<Served<S>>,
-) -> impl Future<Output = Ending> + use<S, B>
+    served: &Rc<Served<H>>,
+) -> impl Future<Output = Ending> + use<H>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let limits = &state.worker.limits;
     if state.begin_request() >= limits.requests_per_connection {
@@ -143,9 +126,16 @@ where
     };
     let served = Rc::clone(served);
     async move {
-        if let (&Ok(classes), Some(engine)) = (&admission, &served.engine)
-            && forward_stream(&head, classes, &mut client, engine).await
-        {
+        let found = 'offered: {
+            let (&Ok(classes), Some(engine)) = (&admission, served.handler.engine()) else {
+                break 'offered None;
+            };
+            let Some(down) = Http2Downstream::new(&head, classes, &mut client) else {
+                break 'offered None;
+            };
+            if let Forwarded::Typed(found) = down.forward(engine).await {
+                break 'offered found;
+            }
             // The next response reuses the memory.
             spare::give_back(Kind::Request, head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
@@ -157,13 +147,13 @@ where
                 true => Ending::Reset,
                 false => Ending::Settled,
             };
-        }
+        };
         // Boxed, so that requests on the byte path have no memory for it.
         let ending = Box::pin(typed::serve(
             head,
             client,
             admission.map(drop),
-            served.service.clone(),
+            (&served.handler, found),
         ))
         .await;
         drop(open);

@@ -22,7 +22,7 @@ struct Script {
 /// The behaviour of the name server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Mood {
-    /// As the names say.
+    /// The configured addresses of the names.
     #[default]
     Well,
     /// Another address for all of them.

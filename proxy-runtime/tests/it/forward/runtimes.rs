@@ -75,8 +75,8 @@ impl Stage {
     }
 }
 
-/// Such connections would accept a request that must not be repeated, and never deliver its
-/// response.
+/// Connections of an ended runtime would accept a request that must not be repeated, and never
+/// deliver its response.
 #[test]
 fn connections_of_a_runtime_that_has_ended_are_not_used() {
     let limited = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
@@ -111,7 +111,7 @@ fn idle_connections_close_with_their_runtime() {
     }
 }
 
-/// Its response is readable after the end of the runtime, as far as it had arrived.
+/// The response is readable after the end of the runtime, as far as it had arrived.
 #[test]
 fn a_connection_that_is_in_use_when_its_runtime_ends_is_not_kept() {
     let stage = Stage::new(Protocols::Http1, &json!({}));

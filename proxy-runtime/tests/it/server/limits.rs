@@ -155,7 +155,7 @@ async fn connections_beyond_the_limit_wait() {
     assert_eq!(server.metrics().counts().accepted_connections, 3);
 }
 
-/// Such connections would exceed the memory and open files that were planned for.
+/// Connections beyond the limit would exceed the memory and open files that were planned for.
 #[tokio::test]
 async fn a_server_that_ends_takes_none_beyond_the_limit() {
     let gate = Gate::new();

@@ -10,7 +10,7 @@ use crate::server::support::{Handler, serve, status, text};
 
 /// The expected result.
 pub(crate) enum Expect {
-    /// This status, the end of the connection, and no call of the service.
+    /// A response with this status, the end of the connection, and no call of the service.
     Refused(u16),
     /// The service sees one request.
     Served,

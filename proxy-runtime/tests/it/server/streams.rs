@@ -359,7 +359,7 @@ async fn a_drain_finishes_the_streams_that_are_open() {
     assert_eq!((report.drained, report.cut), (1, 0));
 }
 
-/// As long as the response has not begun, the client gets an error status.
+/// The client gets an error status if the response has not begun.
 #[tokio::test]
 async fn what_is_no_response_is_502() {
     for answer in [

@@ -80,6 +80,7 @@ impl NameStore {
                 "the value of '{property}' has more than {MAX_VALUE} bytes"
             ));
         }
+        // The new value replaces the one of the same name, which does not count.
         let others = entry
             .properties
             .iter()
@@ -145,6 +146,7 @@ impl Cluster {
                 format!("there are {MAX_NAMES} names already"),
             ));
         }
+        // Missing parents are created as well.
         let mut next = Some(name);
         while let Some(name) = next {
             next = name.parent();
@@ -158,8 +160,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` when there are names below it, it has
-    /// properties, or it is that of an application or a service.
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` if it has names below it, has properties, or
+    /// is that of an application or a service.
     pub fn delete_name(&mut self, name: &FabricName) -> Result<(), FabricError> {
         let entry = self.names.entry(name)?;
         let used = entry.is_system
@@ -179,6 +181,7 @@ impl Cluster {
 
     /// Returns all names below a name, in order. They are adjacent, since all begin with the name and `/`.
     fn names_below(&self, name: &FabricName) -> impl Iterator<Item = &FabricName> {
+        // The slash excludes names that only begin with the same text.
         let prefix = format!("{name}/");
         let names = self
             .names

@@ -50,11 +50,12 @@ impl fmt::Display for PackageError {
 impl std::error::Error for PackageError {}
 
 impl ApplicationType {
-    /// Reads the type that a package declares. `read` gives a file by its path from the root of the package.
+    /// Parses the type that a package declares. `read` returns a file by its path from the root of the
+    /// package.
     ///
-    /// Of the manifests these parts count: parameters, imported service manifests, default services; service
-    /// types with placement constraints and extensions, code packages, endpoints. Policies, overrides of
-    /// configuration and certificates are carried in the text of the manifest and change nothing.
+    /// The used parts of the manifests are parameters, imported service manifests and default services;
+    /// service types with placement constraints and extensions, code packages, and endpoints. Policies,
+    /// overrides of configuration and certificates are kept in the text of the manifest and have no effect.
     ///
     /// # Errors
     ///

@@ -40,8 +40,8 @@ impl Cluster {
             .collect()
     }
 
-    /// The packages on a node that are not in the wanted version, or not yet. A domain that is taken back
-    /// before it was switched has none.
+    /// Returns the packages on a node that are not in the target version yet. A domain that is rolled back
+    /// before its switch has none.
     pub(super) fn stale_packages(&self, name: &FabricName, node: &str) -> BTreeSet<PackageKey> {
         let Some((_, wanted)) = self.target_of(name) else {
             return BTreeSet::new();

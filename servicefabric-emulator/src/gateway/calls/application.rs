@@ -16,8 +16,8 @@ pub(super) const ROUTES: &[Route] = &[
     Route::post("/Applications/{application*}/$/Delete", delete),
 ];
 
-/// Bits of `ApplicationDefinitionKindFilter` that admit applications that were described to the cluster, as
-/// all here were; 0 is all.
+/// The bits of `ApplicationDefinitionKindFilter` that include applications described to the cluster, which
+/// all are here. 0 includes all.
 const DESCRIBED: u32 = 1;
 
 fn list(call: &mut Call<'_>) -> Result<Answer, ApiError> {

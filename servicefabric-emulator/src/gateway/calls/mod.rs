@@ -76,8 +76,7 @@ pub(super) fn tables() -> [&'static [Route]; 14] {
 pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if body.trim_ascii_start().starts_with(b"[") {
-        // A list would be taken for the members of the object, in the order in which they happen to be
-        // written here.
+        // A list would be taken for the members of the object, in the order in which they are declared here.
         return Err(ApiError::invalid(
             "the body cannot be read: it is a list, expected an object",
         ));

@@ -27,15 +27,15 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 
 /// The builder of an [`Emulator`].
 ///
-/// | what | default |
+/// | setting | default |
 /// |---|---|
 /// | [`listen`](Self::listen) | `127.0.0.1:19080` |
-/// | [`time`](Self::time) | with the real clock |
-/// | [`workload`](Self::workload) | none: addresses are made up, and nobody listens there |
-/// | [`page_size`](Self::page_size) | as many items as callers ask for |
-/// | [`report_interval`](Self::report_interval) | what the topology says, by default 30 s |
+/// | [`time`](Self::time) | the real clock |
+/// | [`workload`](Self::workload) | none: addresses are synthetic, and no program listens on them |
+/// | [`page_size`](Self::page_size) | as many items as clients request |
+/// | [`report_interval`](Self::report_interval) | that of the topology, by default 30 s |
 /// | [`package`](Self::package) | none |
-/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: everybody may do everything |
+/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: all clients have full access |
 #[must_use = "an emulator begins to run with `start`"]
 pub struct Builder {
     topology: Topology,
@@ -192,9 +192,8 @@ impl Builder {
         self
     }
 
-    /// Provisions this type and creates an application of it, with the default services of the type:
-    /// `ShopType` becomes `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`]
-    /// reads one.
+    /// Provisions this type and creates an application of it, with the default services: `ShopType` becomes
+    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads a package.
     pub fn package(mut self, package: ApplicationType) -> Self {
         self.packages.push(package);
         self
@@ -221,6 +220,7 @@ impl Builder {
     /// If the future is dropped, a cluster that is being built is completed on its thread and discarded.
     /// Nothing else remains.
     pub async fn start(self) -> Result<Emulator, StartError> {
+        // The negated comparison also rejects NaN.
         if let Time::Real { speed } = self.time
             && !(speed > 0.0 && speed <= MAX_SPEED)
         {
@@ -238,11 +238,13 @@ impl Builder {
             topology.cluster.health_report_interval = interval.into();
         }
         let workloads = self.workload.is_some();
+        // Without a date in the ids, runs with manual time are reproducible.
         let ids_since = match self.time {
             Time::Manual => None,
             Time::Real { .. } => Some(Date::of(SystemTime::now())),
         };
         let packages = self.packages;
+        // The build of a large cluster would block the runtime.
         let built = spawn_blocking(move || {
             let mut cluster = Cluster::build(&topology, workloads, ids_since)?;
             for package in packages {
@@ -267,6 +269,7 @@ impl Builder {
             address: self.listen.clone(),
             source,
         };
+        // The port is bound after the build, so that no client waits for a cluster that is not ready.
         let listener = TcpListener::bind(&self.listen)
             .await
             .map_err(listen_error)?;

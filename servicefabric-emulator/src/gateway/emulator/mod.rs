@@ -113,10 +113,12 @@ impl Emulator {
         connection.serve(stream, Peer::default(), gateway).await;
     }
 
-    /// Ends the gateway (calls in flight get five seconds), then the driver, and closes all workloads (which
+    /// Stops the gateway (calls in flight get five seconds), then the driver, and closes all workloads (which
     /// get ten).
     ///
-    /// When dropped before it is done, everything ends at once.
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, everything stops at once.
     pub async fn shutdown(mut self) {
         if let Some(server) = self.server.take() {
             server.shutdown().await;

@@ -88,9 +88,11 @@ impl Shared {
     pub(crate) fn with_cluster<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
         let result = {
             let mut cluster = self.lock();
+            // All that is due happens first, so that the caller reads the current state.
             self.follow(&mut cluster);
             look(&mut cluster)
         };
+        // The lock is released before the driver wakes up.
         self.changed.notify_one();
         result
     }
@@ -118,6 +120,7 @@ impl Shared {
         let begun = Instant::now();
         let mut cluster = self.lock();
         if !self.follow(&mut cluster) {
+            // A cluster behind its clock must catch up before it skips more time.
             return by;
         }
         while !by.is_zero() {
@@ -141,8 +144,8 @@ impl Shared {
         self.changed.notified().await;
     }
 
-    /// Moves the clock, and the cluster with it. Returns when all is done that was due; the lock is free now
-    /// and then.
+    /// Moves the clock, and the cluster with it. Returns after all due events; the lock is released between
+    /// slices.
     pub(super) fn skip(&self, by: Duration) {
         self.clock.skip(by);
         // A running clock moves on meanwhile: waiting for it could take forever.
@@ -164,6 +167,7 @@ impl Shared {
             if left.is_zero() || begun.elapsed() >= patience {
                 return left;
             }
+            // Requests take the lock between two turns.
             sleep(TURN).await;
         }
     }

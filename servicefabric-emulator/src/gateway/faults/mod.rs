@@ -141,12 +141,12 @@ fn check_path(path: &str) -> Result<(), FaultError> {
 }
 
 impl Faults {
-    /// From now on.
+    /// Adds a fault of later calls.
     ///
     /// # Errors
     ///
-    /// For a status outside of 200 to 599, a delay of more than an hour, a path that no call has, no calls to
-    /// hit, and the 1,001st fault.
+    /// A status outside 200 to 599, a delay of more than an hour, a path that no call has, no calls to
+    /// affect, and the 1,001st fault.
     pub fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         fault.action.check()?;
         check_path(&fault.path)?;

@@ -91,9 +91,9 @@ impl Server {
     }
 
     /// Stops accepting, lets calls in flight end (for at most five seconds), and returns when all connections
-    /// are closed. If it is dropped before, the server stops at once.
+    /// are closed.
     ///
-    /// When dropped before it is done, the server ends at once.
+    /// If the future is dropped, the server stops at once.
     pub(crate) async fn shutdown(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = &mut self.task
@@ -146,11 +146,13 @@ async fn accept<A: Answers>(
                     if refused.tell() {
                         tracing::warn!(%error, "connections cannot be accepted");
                     }
+                    // The system may be out of file handles, and a loop without a pause would be busy.
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
         }
     }
+    // New clients are rejected at once, while open connections finish.
     drop((listener, newcomer));
     places.drain(DRAIN).await;
 }

@@ -114,7 +114,7 @@ async fn clients_that_do_nothing_give_way() {
             newcomers.push(running.serves().await);
         }
         guarded("the first is closed", first.assert_closed()).await;
-        // The second client waits for the server, so it stays, whoever connects.
+        // The second client waits for the server, so it stays, even if others connect.
         running.slow.add_permits(1);
         let mut second = second;
         let answer = guarded("the second is answered", second.read_response()).await;

@@ -28,8 +28,8 @@ pub(crate) fn print_duration(duration: Span) -> String {
     format!("P{days}T{hours}H{minutes}M{seconds}{fraction}S")
 }
 
-/// Reads a length of time as the gateway does: ISO 8601 in days and less, and **with** a `T`, so that `PT24H`
-/// is good and `P1D` is not.
+/// Parses a duration like the gateway: ISO 8601 in days and smaller units, and **with** a `T`, so that
+/// `PT24H` is valid and `P1D` is not.
 ///
 /// # Errors
 ///

@@ -27,8 +27,8 @@ impl ApiVersion {
         Self(major * 10_000 + minor * 1_000)
     }
 
-    /// Reads `6.0`, `6`, `6.0-preview`. Nothing for anything else, and for numbers with more than four digits
-    /// before or behind the point.
+    /// Parses `6.0`, `6`, `6.0-preview`. `None` for any other text, and for numbers with more than four
+    /// digits before or after the point.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let number = text.strip_suffix(PREVIEW).unwrap_or(text);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));

@@ -33,8 +33,8 @@ pub enum Profile {
     Runtime64,
 }
 
-/// All settings. The fields have the names that a cluster manifest gives them, in snake case; the defaults
-/// are the runtime's. [`set`](Self::set) takes the names of the manifest.
+/// The settings of hosting. The fields have the names of a cluster manifest, in snake case; the defaults are
+/// the runtime's. [`set`](Self::set) takes the names of the manifest.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HostingConfig {
@@ -46,8 +46,8 @@ pub struct HostingConfig {
     pub activation_max_failure_count: u32,
     /// The maximum wait after a failed activation or a crash. Default: 3600 s.
     pub activation_max_retry_interval: Span,
-    /// The longest an activation may take before it counts as failed, and a deactivation before the processes
-    /// are killed. Default 180 s.
+    /// The time limit of an activation, and of a deactivation before the processes are killed. Default: 180
+    /// s.
     pub activation_timeout: Span,
     /// The growth of the waits after crashes (`ActivationRetryBackoffExponentiationBase`). Default:
     /// exponential with base 1.5.
@@ -92,7 +92,7 @@ pub struct HostingConfig {
     pub rap_message_retry_interval: Span,
     /// The minimum time between two such polls. Default: 1.5 s.
     pub minimum_interval_between_rap_message_retry: Span,
-    /// After how many retries a new replica is given up; `None`: never. Default never; with
+    /// The number of retries after which a new replica is dropped; `None`: never. Default: never; with
     /// [`Profile::Runtime64`] 40.
     pub replica_open_failure_max_retry_threshold: Option<u32>,
 }

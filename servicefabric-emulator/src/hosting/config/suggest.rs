@@ -1,7 +1,6 @@
 //! Suggestions for misspelt names.
 
-/// The known name that is closest to an unknown one, if any is close: at most a third of it, rounded up, is
-/// different.
+/// Returns the known name that is closest to an unknown one, if at most a third of it, rounded up, differs.
 pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The work grows with the square of the length, and a name this long is no misspelling of a known one.
     if name.len() > 200 {

@@ -156,6 +156,7 @@ impl Node {
             let upgrading = self.has_upgrade(&name);
             if !upgrading && unused(self.applications[&name].unused_since) {
                 self.schedule_application(&name);
+                // The packages leave together with the application.
                 continue;
             }
             for key in self.packages_of(&name) {
@@ -174,8 +175,7 @@ impl Node {
         packages.iter().any(|key| self.packages[key].is_upgrading())
     }
 
-    /// Sets the next scan, if there is something for it to find. So a node on which all is used has nothing
-    /// to do.
+    /// Sets the next scan, if it has something to find. A node on which everything is used is idle.
     pub(super) fn watch_unused(&mut self) {
         if self.scan.is_none() && self.has_unused() {
             self.scan = self.timers.set(self.next_scan(), Timer::Scan);

@@ -120,8 +120,8 @@ impl Node {
         self.descriptions.insert(name, Arc::new(package));
     }
 
-    /// Takes back all that was declared about an application, and the scripts of its packages that are not
-    /// here. Its replicas are closed; its packages are deactivated in their time.
+    /// Removes all declarations of an application, and the scripts of its packages that are not on the node.
+    /// Its replicas are closed; its packages are deactivated after their grace interval.
     pub fn forget(&mut self, application: &str) {
         let replicas: Vec<ReplicaKey> = self
             .slots

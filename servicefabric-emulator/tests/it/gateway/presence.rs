@@ -1,5 +1,4 @@
-//! 204 for one entity that is not there, 404 for lists below a parent that is not there, and paths that are
-//! none.
+//! 204 for one missing entity, 404 for lists below a missing parent, and invalid paths.
 
 use super::{Gateway, text};
 

@@ -80,7 +80,7 @@ const REFUSED: &[(Change, &str)] = &[
         |s| set_regex(s, "a{1001}"),
         "virtual host a routes[0].match.headers[0].safe_regex_match",
     ),
-    // One such expression, and Envoy refuses the whole route configuration.
+    // For one such expression, Envoy rejects the whole route configuration.
     (
         |s| set_regex(s, &format!("(?i){}", "b".repeat(97))),
         "virtual host a routes[0].match.headers[0].safe_regex_match",

@@ -47,7 +47,7 @@ fn compare(requests: impl IntoIterator<Item = Request>) {
     for request in requests {
         let model = match snapshot.find(&request) {
             Lookup::Matched(index) => Some(snapshot.route_at(index).id().as_str().to_owned()),
-            // Where the proxy says which methods there are, Envoy finds nothing.
+            // Where the proxy lists the allowed methods, Envoy finds nothing.
             Lookup::MethodNotAllowed(_) | Lookup::NotFound => None,
         };
         let envoy = find(hosts, &request).map(|route| route.name.clone());

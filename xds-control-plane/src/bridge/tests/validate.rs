@@ -89,7 +89,7 @@ async fn a_real_envoy_accepts_what_is_written() {
     for service in &bridged.services {
         for cluster in &service.clusters {
             let mut cluster = cluster.clone();
-            // There is nobody to ask for endpoints.
+            // There is no server for endpoints.
             if let Some(assignment) = service.assignments.first() {
                 cluster.eds_cluster_config = None;
                 cluster.cluster_discovery_type =

@@ -31,8 +31,8 @@ fn share(snapshots: &Snapshots) -> u32 {
     canary.map_or(0, |canary| canary.weight.unwrap().value)
 }
 
-/// Its share is removed first, and its endpoints later. Otherwise requests would fail that its service
-/// could handle. Clients apply routes and endpoints one after the other, so both must not be in one
+/// The canary's share is removed first, and its endpoints later. Otherwise requests would fail that its
+/// service could handle. Clients apply routes and endpoints one after the other, so both must not be in one
 /// snapshot.
 #[tokio::test(start_paused = true)]
 async fn a_canary_that_loses_its_last_instance_loses_its_share_first() {

@@ -82,8 +82,7 @@ async fn what_a_datacenter_had_stays_until_it_was_read() {
     }
 }
 
-/// Without an earlier snapshot there is nothing to lose. The delay that other datacenters cause has a
-/// limit.
+/// A first start has no earlier snapshot to lose. The delay that other datacenters cause has a limit.
 #[tokio::test(start_paused = true)]
 async fn a_first_start_waits_for_other_datacenters_and_not_for_ever() {
     let consul = consul();

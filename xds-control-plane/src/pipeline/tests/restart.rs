@@ -160,7 +160,7 @@ async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had(
         );
         assert_eq!(has_endpoints(&snapshots, "b-http"), is_kept);
         if is_kept {
-            // That the far one does not live any more is known.
+            // The distant one is known to be dead.
             assert_eq!(ports_of(&snapshots, "b-http"), [81]);
             assert_eq!(ports_of(&snapshots, "j"), [83]);
             assert!(hosts(&snapshots).contains(&"j".to_owned()));

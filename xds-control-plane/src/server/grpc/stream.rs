@@ -166,6 +166,7 @@ impl<R: Inbound> Conversation<R> {
             return Ok(());
         };
         let view = self.exchange.view().cloned();
+        // Acknowledgements repeat all names. Equal fingerprints save interning and comparing them.
         let named = self.fingerprint(resource_type, &request);
         let is_unchanged = named.is_some() && self.named[resource_type as usize] == named;
         let request = request.into_request(is_unchanged, |name| match &view {
@@ -183,6 +184,7 @@ impl<R: Inbound> Conversation<R> {
                 "more than {limit} names are subscribed to from this address"
             ))
         })?;
+        // A stale request changes no subscription, so the next one is compared with the request before it.
         if heard != Heard::Stale {
             self.named[resource_type as usize] = named;
         }
@@ -223,7 +225,8 @@ impl<R: Inbound> Conversation<R> {
                 "type_url is missing: a request of an aggregated stream has to say which type it is about",
             )),
             None => {
-                // A client may have secrets or the like from us in its configuration. It has the rest all the same.
+                // A client may have other types, such as secrets, from us in its configuration. It gets the
+                // rest nevertheless.
                 if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
                     let type_url = crate::server::nodes::clean(type_url, 256);
                     tracing::info!(

@@ -18,7 +18,7 @@ pub struct NodeStatus {
     /// The node's own identity.
     #[serde(flatten)]
     pub node: NodeIdentity,
-    /// Its streams, the oldest first: one if it is aggregated, else one for each subscription.
+    /// The client's streams, the oldest first: one if it is aggregated, else one for each subscription.
     pub streams: Vec<StreamStatus>,
     /// The polls without a stream in the last five minutes.
     pub polls: Vec<PollStatus>,
@@ -31,7 +31,7 @@ pub struct PollStatus {
     /// The resource type.
     #[serde(rename = "type", serialize_with = "shown")]
     pub resource_type: ResourceType,
-    /// By a unary call, or over HTTP with JSON.
+    /// The kind of polls: unary calls, or HTTP with JSON.
     #[serde(serialize_with = "subscription")]
     pub subscription: Subscription,
     /// Number of polls.

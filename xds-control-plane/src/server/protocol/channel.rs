@@ -69,7 +69,7 @@ impl Channel {
         let count = match &request.wants {
             Wants::Sotw { names, .. } => names.len(),
             Wants::Unchanged => 0,
-            // What a client has and what it wants are mostly the same names.
+            // A client's resources and its subscription have mostly the same names.
             Wants::Delta {
                 subscribe, initial, ..
             } => initial.len().max(self.names_with(subscribe)),
@@ -128,7 +128,7 @@ impl Channel {
         let version = match &mut self.last {
             // Nothing has been sent that could have been overtaken.
             None => return Heard::Asked,
-            // Said before, and now it is only about the subscription.
+            // Answered before, so it is only about the subscription.
             Some(last) if Some(last.nonce) == nonce && last.fate != Fate::Open => {
                 return Heard::Asked;
             }

@@ -49,7 +49,7 @@ impl Delta {
                 self.ledger.seed(&name, version);
             }
         }
-        // A first request without names is the older way to ask for all.
+        // A first request without names is the older form of the wildcard.
         let all = first && subscribe.is_empty() && self.has_wildcard;
         if all || subscribe.iter().any(|name| self.is_wildcard(name)) {
             self.ledger.subscribe_wildcard();

@@ -27,12 +27,16 @@ pub(crate) struct ExchangeOptions {
 /// a slow client gets the newest state and none of those before. On an aggregated stream, changes are made
 /// before the parts that they replace are removed (make before break):
 ///
-/// - Clusters come first, then endpoints, among which are those of clusters that changed: Envoy warms these again and waits.
-/// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are warm.
-/// - While a client has refused a cluster that it does not have, it gets routes without what leads there, which would be
-///   answered with 503: a branch or a canary falls back to the rest of its virtual host. Listeners wait if one of them names
-///   such a cluster. A client of this family answers for what it refuses by itself, and gets everything.
-/// - A cluster that is gone stays until the client has acknowledged routes and listeners without it, or its time is over.
+/// - Clusters come first, then endpoints, including those of changed clusters: Envoy warms these again and
+///   waits.
+/// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are
+///   warm.
+/// - A client that has rejected a cluster, and lacks it, gets routes without those to it, which would be
+///   answered with 503: a branch or a canary falls back to the rest of its virtual host. Listeners wait if
+///   one of them names such a cluster. A client of this project handles rejected clusters itself, and gets
+///   everything.
+/// - A removed cluster stays until the client has acknowledged routes and listeners without it, or its time
+///   is over.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     protocol: Protocol,
@@ -61,7 +65,7 @@ impl Exchange {
         }
     }
 
-    /// Notes that the client accepts the good resources of a response that it rejects in part.
+    /// Records that the client accepts the good resources of a response that it rejects in part.
     pub(crate) fn accept_in_part(&mut self) {
         self.accepts_in_part = true;
     }
@@ -101,7 +105,7 @@ impl Exchange {
         for resource_type in ResourceType::MAKE_BEFORE_BREAK {
             self.reply(&view, resource_type, now, &mut replies);
         }
-        // Routes of which nothing had to be told have been looked at only now.
+        // Routes without changes to send have been checked only now.
         if !settled && self.has_left_clusters(&view) {
             self.reply(&view, ResourceType::Cluster, now, &mut replies);
         }

@@ -77,7 +77,7 @@ impl Full {
             self.asked = false;
             self.told = None;
         } else if let Some(told) = &mut self.told {
-            // A client lets go by itself of what it no longer wants.
+            // A client drops unsubscribed resources by itself.
             let (wildcard, explicit) = (self.wildcard, &self.explicit);
             told.kept
                 .retain(|name, _| wildcard || explicit.contains(name));
@@ -139,7 +139,7 @@ impl Full {
         self.asked = false;
         self.has_unknown |= claim.is_some() && !same;
         if same {
-            // Who has the set without what is retained has been told already that it is gone.
+            // A client with the set without the retained resources knows already that they are removed.
             let holds_kept = self.told.is_some() || claim == Some(version);
             let kept = if holds_kept { kept } else { Resources::new() };
             self.tell(served.set(), kept);
@@ -235,7 +235,7 @@ impl Full {
             .filter_map(|(name, resource)| {
                 let held = match (&self.told, &self.accepted) {
                     (None, _) => Some(resource),
-                    // It does not have what it refused, of which this may have been the cause.
+                    // It lacks the rejected resources, of which this may have been the cause.
                     (Some(told), accepted) if self.is_refused => {
                         told.get(name).and(accepted.as_ref()?.get(name))
                     }

@@ -27,7 +27,7 @@ pub(super) struct Referring {
 }
 
 impl Late {
-    /// New clusters are `lead` ahead.
+    /// Creates a state in which new clusters are `lead` ahead.
     pub(super) fn new(lead: Duration) -> Self {
         Self {
             lead,
@@ -53,7 +53,7 @@ impl Late {
         }
         self.coming.push_back((due, referring));
         if self.shown.is_none() {
-            // Nobody has routes that could be ahead.
+            // No client has routes that could be ahead.
             self.shown = self.coming.pop_back().map(|(_, referring)| referring);
         }
         self.expire(now);

@@ -60,7 +60,7 @@ pub(crate) fn names_any(resource: &Resource, names: &BTreeSet<Arc<str>>) -> bool
 }
 
 fn narrow(resource: &Arc<Resource>, clusters: &BTreeSet<Arc<str>>) -> Arc<Resource> {
-    // Only aggregated streams know what their client lacks. What cannot be read here the client will judge.
+    // Only aggregated streams know what their client lacks. Undecodable resources are left to the client.
     let body = resource.body(Subscription::Aggregated);
     let Ok(mut routes) = RouteConfiguration::decode(body.clone()) else {
         return Arc::clone(resource);

@@ -113,7 +113,7 @@ pub(super) struct Translated {
 impl Translated {
     fn new(translation: Translation) -> Self {
         let options = AssembleOptions::default().with_precedence(["registry", "consul", "static"]);
-        // Whatever is made of anything is something that Envoy takes.
+        // Every result must be acceptable to Envoy.
         let assembled = assemble(&translation.services, options);
         assert_eq!(assembled.quarantined, []);
         let services = || translation.services.iter();

@@ -92,7 +92,7 @@ async fn what_happens_in_consul_happens_to_requests() {
         move || async move { envoy.get(domain, None).await == (200, expected.to_owned()) }
     };
 
-    // The own datacenter has nobody any more: the others are asked.
+    // The own datacenter has no instance left: the others get the requests.
     let since = Instant::now();
     check(&consul.sas, &near, "fail").await;
     let domain: &'static str = shop.clone().leak();
@@ -139,7 +139,7 @@ async fn what_happens_in_consul_happens_to_requests() {
     drop((only_far, late));
 }
 
-/// Case C15: a removed service is answered by 404 and never by 503, and an added one by 200 or 404.
+/// Case C15: a removed service responds with 404 and never with 503, and an added one with 200 or 404.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn services_come_and_go_without_a_503() {
     let Some(envoy) = Envoy::find() else { return };
@@ -195,7 +195,7 @@ async fn a_canary_goes_without_a_503() {
     check(&consul.sas, &canary, "fail").await;
     let begun = Instant::now();
     let mut requests = 0;
-    // Whoever asks for the canary itself learns that it has no instance.
+    // Requests for the canary itself fail, since it has no instance.
     while envoy.get(&branch, None).await.0 != 503 {
         for _ in 0..5 {
             let (status, text) = envoy.get(&shop, None).await;

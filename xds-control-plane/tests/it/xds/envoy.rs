@@ -110,7 +110,8 @@ async fn what_comes_with_a_refused_cluster_is_served() {
         let refusal = clusters_of(&server).and_then(|of| of.refused).unwrap();
         let said = refusal.message;
         assert!(said.contains("unusable: "), "{way:?}: {said}");
-        // Nobody else gets its requests, and Envoy was told so: to a route without its cluster it would say 503, too.
+        // No other service gets its requests, and Envoy has its cluster: a route without its cluster would
+        // also return 503.
         let answer = who_answers(listen, "unusable").await.unwrap();
         assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{way:?}");
         for wrong in ["no_cluster", "rds.main.update_rejected"] {
@@ -169,7 +170,7 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
             .wait_for_stat("cluster_manager.cds.update_rejected", |count| count == 1)
             .await;
 
-        // It keeps what it had, follows what else changes, and is not asked to take the same again.
+        // Envoy keeps its earlier resources, follows other changes, and does not get the same again.
         for endpoint in [&other, &origin, &other] {
             let moved = Plan {
                 services: vec![("svc".to_owned(), vec![endpoint.addr()])],
@@ -186,7 +187,7 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
             "{way:?}"
         );
 
-        // And takes what is mended, with what came meanwhile.
+        // Envoy then takes the fixed resources, with those that came meanwhile.
         let mended = good.service("more", &[origin.addr()]);
         server.publish(mended.snapshot());
         wait_for_answer(&envoy, listen, "more", &origin).await;

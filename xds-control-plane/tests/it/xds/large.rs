@@ -151,7 +151,7 @@ async fn clients_that_take_little_at_a_time_get_everything() {
 #[tokio::test]
 async fn thousands_that_are_removed_are_told() {
     let published = snapshot();
-    // Nobody acknowledges here.
+    // No client acknowledges here.
     let options = ServerOptions::default().with_patience(Duration::ZERO);
     let server = Running::with(published.clone(), options).await;
     let channel = server.channel().await;

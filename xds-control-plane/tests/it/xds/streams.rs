@@ -193,7 +193,7 @@ async fn the_incremental_stream_of_a_type_needs_no_type_url() {
         .map(|resource| resource.name.as_str())
         .collect();
     assert_eq!(names, ["a", "b"]);
-    // The client has said all that it wanted to say, and so the stream ends.
+    // The client has sent all its requests, so the stream ends.
     let end = guarded("the end", responses.message()).await.unwrap();
     assert_eq!(end, None);
 }
@@ -295,7 +295,7 @@ async fn a_server_stops_although_a_client_holds_on() {
     let options = ServerOptions::default().with_drain(Duration::from_millis(100));
     let server = Running::with(plan(&["a"]).snapshot(), options).await;
     let mut health = HealthClient::new(server.channel().await);
-    // Nobody ends such a stream but the client.
+    // Only the client ends such a stream.
     let watching = health.watch(HealthCheckRequest::default()).await.unwrap();
     let mut watching = watching.into_inner();
     let mut said = Vec::new();

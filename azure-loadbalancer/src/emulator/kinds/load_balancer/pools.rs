@@ -21,7 +21,7 @@ fn interfaces<'c>(context: &'c Context<'_>, pool: &Value) -> &'c [String] {
     context.references.to(&key(&id))
 }
 
-/// Leaves out the members that are only shown: those of a pool of network interfaces, which have a name and
+/// Removes the members that are only rendered: those of a pool of network interfaces, which have a name and
 /// no address.
 pub(super) fn drop_shown_members(context: &Context<'_>, properties: &mut Object) {
     let pools = properties.get_mut(POOLS).and_then(Value::as_array_mut);

@@ -140,7 +140,7 @@ async fn an_agent_that_hangs_is_given_up_and_asked_anew() {
         panic!("it hangs");
     };
     assert_eq!(error.kind(), ConsulErrorKind::TimedOut);
-    // The wait, a sixteenth, and the time for an answer.
+    // The wait, a sixteenth, and the time for a response.
     let limit = WAIT + WAIT / 16 + Duration::from_secs(10);
     assert_eq!(started.elapsed(), limit);
     consul.heal();
@@ -225,7 +225,7 @@ async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
         started.elapsed()
     );
 
-    // An outage ends by itself, and is asked about each two seconds at least.
+    // An outage may pass, and is retried at least every two seconds.
     consul.fail("", Fault::Reset);
     for _ in 0..20 {
         let started = Instant::now();

@@ -1,4 +1,4 @@
-//! A request on its way from a stream to a destination of HTTP/1.1.
+//! The request body from a stream to a destination of HTTP/1.1.
 
 use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};
@@ -9,18 +9,19 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::head::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
+use crate::server::engine::downstream;
+use crate::server::engine::failure::UploadFailure;
 use crate::server::engine::outbound::Outbound;
-use crate::server::engine::upload::Broken;
 use crate::stream::ByteStream;
 
-/// Frames that came together and leave with one write.
+/// The largest number of frames that are sent with one write.
 const FRAMES: usize = 8;
 
 /// The end of a chunk, and of the body.
 const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// What a request may have beside its head.
-#[derive(Clone, Copy, Debug)]
+/// The limits of a request body.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Allowed {
     /// Bytes of content.
     pub(super) content: u64,
@@ -28,35 +29,42 @@ pub(super) struct Allowed {
     pub(super) trailers: usize,
 }
 
-/// A request on its way to a destination.
+/// The state of a request body. [`Outbound`] has the bytes in front of it.
 ///
-/// The client's window opens by what the destination has taken.
-#[derive(Debug)]
-pub(super) struct StreamUpload {
-    /// The head, and later the framing.
-    pub(super) outbound: Outbound,
-    /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
+/// The client's window opens by the bytes that were written to the destination.
+#[derive(Debug, Default)]
+pub(in crate::server::engine) struct StreamUpload {
+    /// Up to [`FRAMES`] received frames. Allocated with the first one.
     frames: Vec<Bytes>,
-    /// The framing behind that.
+    /// The framing behind the frames.
     end: &'static [u8],
     is_chunked: bool,
-    /// The client has sent all, and it was read.
+    /// True if the whole body was read.
     has_all: bool,
-    /// Content that is still to come, if its length was told.
+    /// The rest of the body in bytes, if its length is known.
     left: Option<u64>,
-    /// What the request may still have.
+    /// The remaining limits.
     limits: Allowed,
 }
 
+impl downstream::Upload for StreamUpload {
+    fn is_empty(&self) -> bool {
+        self.has_all && self.frames.is_empty()
+    }
+
+    fn needs_more(&self) -> bool {
+        !self.has_all
+    }
+}
+
 impl StreamUpload {
-    /// Of a request that begins with `head`, and has a body unless `has_body` says otherwise.
-    pub(super) fn new(head: Vec<u8>, framing: Framing, has_body: bool, limits: Allowed) -> Self {
+    /// The start of a request body. `has_body`: false if there is none.
+    pub(super) fn new(framing: Framing, has_body: bool, limits: Allowed) -> Self {
         let left = match framing {
             Framing::Length(length) => Some(length),
             _ => None,
         };
         Self {
-            outbound: Outbound::new(head),
             frames: Vec::new(),
             end: b"",
             is_chunked: framing == Framing::Chunked,
@@ -66,22 +74,14 @@ impl StreamUpload {
         }
     }
 
-    /// Keeps the request, which may be sent a second time, if it has no body.
-    pub(super) fn keep(&mut self) {
-        if self.has_all && self.frames.is_empty() {
-            self.outbound.keep();
-        }
-    }
-
-    /// Sends no more, though there may be more, for which the client has the connection's window back.
+    /// Drops the rest of the body, and returns its part of the connection's window to the client.
     pub(super) fn stop(&mut self, body: &mut Option<RecvStream>) {
         self.release(body);
         *body = None;
         self.frames = Vec::new();
-        self.outbound.end();
     }
 
-    /// Lets go of what was read; returns how much that is.
+    /// Releases the received frames; returns their size.
     fn release(&mut self, body: &mut Option<RecvStream>) -> usize {
         if self.frames.is_empty() {
             return 0;
@@ -94,32 +94,33 @@ impl StreamUpload {
         content
     }
 
-    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
+    /// Sends available bytes; ready when all are sent. Sets `has_news` on progress.
     pub(super) fn poll<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
+        outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
-        if !self.outbound.has_begun() && self.frames.is_empty() && !self.has_all {
-            // What has come of the body leaves with the head.
-            if let Poll::Ready(read) = self.poll_read(cx, body) {
+    ) -> Poll<Result<(), UploadFailure>> {
+        if !outbound.has_begun() && self.frames.is_empty() && !self.has_all {
+            // The received part of the body is sent with the head.
+            if let Poll::Ready(read) = self.poll_read(cx, body, outbound) {
                 read?;
             }
         }
         loop {
-            if self.outbound.front.len() + self.frames.len() + self.end.len() > 0 {
-                ready!(self.poll_write(cx, body, destination, has_news))?;
+            if outbound.front.len() + self.frames.len() + self.end.len() > 0 {
+                ready!(self.poll_write(cx, body, outbound, destination, has_news))?;
             }
             if self.has_all {
                 self.frames = Vec::new();
-                self.outbound.end();
+                outbound.end();
                 *body = None;
                 return Poll::Ready(Ok(()));
             }
-            self.outbound.wait_for_client();
-            ready!(self.poll_read(cx, body))?;
+            outbound.wait_for_client();
+            ready!(self.poll_read(cx, body, outbound))?;
             *has_news = true;
         }
     }
@@ -128,10 +129,10 @@ impl StreamUpload {
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
+        outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
-        let outbound = &mut self.outbound;
+    ) -> Poll<Result<(), UploadFailure>> {
         let polled = match self.frames.len() {
             0 => outbound.poll_write(cx, [&[], self.end], destination, has_news),
             _ => {
@@ -145,16 +146,17 @@ impl StreamUpload {
         };
         ready!(polled)?;
         self.end = b"";
-        self.outbound.sent += self.release(body) as u64;
+        outbound.sent += self.release(body) as u64;
         Poll::Ready(Ok(()))
     }
 
-    /// Takes what has come of the body; ready when there is something, be it the end.
+    /// Reads available frames; ready when a frame or the end has arrived.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
-    ) -> Poll<Result<(), Broken>> {
+        outbound: &mut Outbound,
+    ) -> Poll<Result<(), UploadFailure>> {
         let Some(body) = body else {
             self.has_all = true;
             return Poll::Ready(Ok(()));
@@ -182,39 +184,39 @@ impl StreamUpload {
                 Poll::Pending => break,
             }
         }
-        self.outbound.received += content;
+        outbound.received += content;
         let Some(rest) = self.limits.content.checked_sub(content) else {
-            return Poll::Ready(Err(refused(StatusCode::PAYLOAD_TOO_LARGE)));
+            return Poll::Ready(Err(UploadFailure::client(StatusCode::PAYLOAD_TOO_LARGE)));
         };
         self.limits.content = rest;
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(content);
-            // What the destination waits for is complete. The end of the stream may take its time.
+            // The destination has the whole body. The end of the stream may arrive later.
             self.has_all |= *left == 0;
         }
-        self.outbound.arrived(content);
+        outbound.arrived(content);
         if let Some(size) = NonZeroU64::new(content) {
-            self.frame(size);
+            self.frame(size, outbound);
         } else if has_ended {
             let trailers = ready!(body.poll_trailers(cx)).map_err(|_| broken())?;
             let count = trailers.as_ref().map_or(0, HeaderMap::len);
             if count > self.limits.trailers {
                 let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                return Poll::Ready(Err(refused(status)));
+                return Poll::Ready(Err(UploadFailure::client(status)));
             }
             self.has_all = true;
-            self.end_body(trailers);
+            self.end_body(trailers, outbound);
         } else if self.has_all {
-            self.end_body(None);
+            self.end_body(None, outbound);
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Frames so much content, which is one chunk however many frames it came in.
-    fn frame(&mut self, size: NonZeroU64) {
+    /// Writes the framing of received frames, which become one chunk.
+    fn frame(&mut self, size: NonZeroU64, outbound: &mut Outbound) {
         if self.is_chunked {
             let head = ChunkHead::new(size);
-            self.outbound.front.extend_from_slice(head.as_bytes());
+            outbound.front.extend_from_slice(head.as_bytes());
             self.end = match self.has_all {
                 true => CHUNK_AND_BODY_END,
                 false => CHUNK_END,
@@ -222,8 +224,9 @@ impl StreamUpload {
         }
     }
 
-    /// A body whose length was told has no trailers (RFC 9110 section 6.5).
-    fn end_body(&mut self, trailers: Option<HeaderMap>) {
+    /// Writes the end of a chunked body. A body with a length has no trailers (RFC 9110 section
+    /// 6.5).
+    fn end_body(&mut self, trailers: Option<HeaderMap>, outbound: &mut Outbound) {
         if !self.is_chunked {
             return;
         }
@@ -232,9 +235,9 @@ impl StreamUpload {
             return;
         };
         strip_trailers(&mut trailers);
-        self.outbound.front.extend_from_slice(b"0\r\n");
+        outbound.front.extend_from_slice(b"0\r\n");
         for (name, value) in &trailers {
-            write_field(name, value.as_bytes(), &mut self.outbound.front);
+            write_field(name, value.as_bytes(), &mut outbound.front);
         }
         self.end = CHUNK_END;
     }
@@ -247,14 +250,7 @@ fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The client has reset the stream, or gone.
-fn broken() -> Broken {
-    refused(StatusCode::BAD_REQUEST)
-}
-
-fn refused(status: StatusCode) -> Broken {
-    Broken::Client {
-        status,
-        is_malformed: false,
-    }
+/// The failure after the client has reset the stream.
+const fn broken() -> UploadFailure {
+    UploadFailure::client(StatusCode::BAD_REQUEST)
 }

@@ -10,9 +10,10 @@ use testkit::raw::RawOrigin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep};
 
-use super::scene::{ACTIVITY_TIMEOUT, Disguised, connected_with, local, read_to, serve_by, worker};
+use super::scene::{ACTIVITY_TIMEOUT, connected_with, local, read_to, serve_by, worker};
 use crate::ProxyService;
 use crate::error::ForwardErrorKind;
+use crate::server::handler::{ProxyHandler, ServiceHandler};
 use crate::server::{AccessLogSink, AccessRecord, Limits};
 use crate::upstream::{Resetting, Scripted};
 
@@ -69,8 +70,8 @@ impl Scene {
         let (worker, _) = worker(Limits::default(), Some(log.clone()));
         let (client, far) = duplex(64 * 1024);
         match is_typed {
-            true => serve_by(far, Disguised(service.clone()), worker),
-            false => serve_by(far, service.clone(), worker),
+            true => serve_by(far, ServiceHandler(service.clone()), worker),
+            false => serve_by(far, ProxyHandler::new(service.clone()), worker),
         }
         Self {
             client,
@@ -217,6 +218,42 @@ async fn a_filter_that_fails_at_a_response_has_a_destination_behind_it() {
             resume();
         })
         .await;
+    }
+}
+
+/// The log has the destination also for responses that are not forwarded to a stream.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn a_response_that_a_stream_does_not_get_has_a_destination_in_the_log() {
+    use crate::server::http2::peer::Peer;
+
+    const BROKEN: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n";
+    const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let broken = (502, ForwardErrorKind::ResponseBodyDestination);
+    let failed = (500, ForwardErrorKind::Extension);
+    for is_typed in WAYS {
+        for (settings, response, (status, error)) in [
+            ("", BROKEN, broken),
+            (r#","Filters":["breaks"]"#, BROKEN, broken),
+            (r#","Filters":["breaks"]"#, WHOLE, failed),
+        ] {
+            let what = format!("typed: {is_typed}{settings}, {error:?}");
+            local(async {
+                let (mut destination, transport) = duplex(1024);
+                let scene = Scene::new(is_typed, settings, transport).await;
+                let mut peer = Peer::open(scene.client, &[]).await;
+                peer.get(1, "/").await;
+                read_to(&mut destination, "\r\n\r\n").await;
+                destination.write_all(response).await.unwrap();
+                assert_eq!(peer.end_of(1).await.1, None, "{what}");
+                let line = scene.log.only().await;
+                assert_eq!(line.status, Some(status), "{what}");
+                assert_eq!(line.error, Some(error), "{what}");
+                assert!(line.upstream.is_some(), "{what}: {line:?}");
+                resume();
+            })
+            .await;
+        }
     }
 }
 

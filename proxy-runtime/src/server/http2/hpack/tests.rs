@@ -162,7 +162,7 @@ fn what_is_fine_is_so_for_http() {
 }
 
 proptest! {
-    /// For any input, the replacement is a block with the same table indices.
+    /// The replacement of any block has the same table indices.
     #[test]
     fn what_replaces_a_block_keeps_the_numbers(
         blocks in prop::collection::vec(prop::collection::vec(parts(), 0..6), 1..6)

@@ -301,7 +301,7 @@ async fn addresses_are_kept_for_their_time_and_the_last_ones_while_the_server_fa
     assert!(resolver.names().counts().stale >= 60);
 }
 
-/// Such names blocked all others when each look-up had a thread.
+/// Names that hang blocked all others when each look-up had a thread.
 #[tokio::test]
 async fn six_hundred_names_that_hang_hold_nobody_up() {
     let world = World::new("", "").await;

@@ -188,7 +188,7 @@ impl Ledger {
     }
 
     fn ask(&mut self, name: Arc<str>) {
-        // A client may ask again and again before anything can be answered.
+        // A client may repeat a request many times before a response is possible.
         if self.asked.len() > 2 * self.entries.len() {
             self.asked.sort_unstable();
             self.asked.dedup();
@@ -228,7 +228,7 @@ impl Ledger {
                 }
                 (Some(resource), _) => {
                     self.kept.remove(&name);
-                    // Of what it has from before it may not say the version.
+                    // It may not report the version of its earlier resources.
                     if held == Held::Absent {
                         self.new.push(Arc::clone(&name));
                     }
@@ -303,7 +303,7 @@ impl Ledger {
         } else if scope == Scope::Asked {
             self.except(name, held);
         } else {
-            // The set that is compared with next says so.
+            // The next compared set contains it.
             let before = self.held_by_wildcard(name);
             self.count(name, before, at(held));
         }
@@ -349,7 +349,7 @@ impl Ledger {
         match (scope, self.wildcard) {
             (Scope::All, true) => {
                 self.wildcard_asked = false;
-                // What is as the set says needs no exception.
+                // A name that equals the set needs no exception.
                 self.entries.retain(|name, entry| {
                     entry.explicit
                         || match (set.get(name), entry.held) {

@@ -81,7 +81,8 @@ impl Ledger {
                 lighter = true;
             }
         }
-        // Without what the client has let go of meanwhile, or what is gone unsaid, the rest is another response.
+        // Without names that the client has unsubscribed from meanwhile, or unreported removals, the rest
+        // is another response.
         if lighter {
             self.retry_refused();
         }

@@ -39,13 +39,13 @@ fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
         next[3] = routing("r", &["c+a:c", "d:b"]);
         assert_eq!(peer.publish(&next), ["rds r=[a d:b]"], "{protocol:?}");
         peer.accept(Route, again(protocol, &["r"]));
-        // Mended, it is served as to all.
+        // Once corrected, it is served as to all clients.
         next[0] = clusters(&["a=1", "b=1", "c=2", "d=1"]);
         let replies = peer.publish(&next);
         assert!(replies[0].contains("c=2"), "{replies:?}");
         let mut replies = peer.accept(Cluster, &[]);
         if protocol == Protocol::Delta {
-            // What was refused with it, as far as anybody can know with the next one.
+            // Resources that were rejected with it, as far as the next response can show.
             assert_eq!(replies, ["cds d=1"]);
             replies = peer.accept(Cluster, &[]);
         }

@@ -65,7 +65,7 @@ fn a_removed_service_leaves_the_routes_and_then_the_clusters() {
         assert_eq!(peer.publish(&one), ["rds r=a"]);
         assert_eq!(peer.accept(Route, again(protocol, &["r"])), [removal]);
         assert_eq!(peer.accept(Cluster, &[]), [""; 0]);
-        // Endpoints of which nobody hears any more are let go when all have let go of the cluster.
+        // Unsubscribed endpoints are removed when all clients have released the cluster.
         let left = peer.pass(GRACE);
         match protocol {
             Protocol::Sotw => assert_eq!(left, [""; 0]),
@@ -94,7 +94,7 @@ fn what_comes_and_what_goes_at_once_is_made_before_broken() {
         };
         assert_eq!(asked, ["eds c=1"]);
         peer.accept(Endpoint, again(protocol, &["a", "b", "c"]));
-        // Envoy says so when all clusters are warm.
+        // Envoy acknowledges when all clusters are warm.
         assert_eq!(peer.accept(Cluster, &[]), ["lds l=2", "rds r=a+c"]);
         assert_eq!(peer.accept(Route, again(protocol, &["r"])), [""; 0]);
         assert_eq!(peer.accept(Listener, &[]), [removal]);

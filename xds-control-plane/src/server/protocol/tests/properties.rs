@@ -92,7 +92,7 @@ impl Client {
             Protocol::Sotw => self.sotw(resource_type, None),
             Protocol::Delta => {
                 if first && names.is_empty() && resource_type.has_wildcard() {
-                    // The model says "all" by name only.
+                    // The model uses the wildcard only by name.
                     self.wanted.remove(&resource_type);
                     return;
                 }
@@ -142,7 +142,7 @@ impl Client {
     }
 
     fn sotw(&self, resource_type: ResourceType, refusal: Option<&str>) -> Request {
-        // Without names at first, a client of state of the world would ask for all.
+        // Without names at first, a client of state of the world would subscribe to all.
         let wanted = self.wanted.get(&resource_type).into_iter().flatten();
         Request {
             nonce: self
@@ -172,7 +172,7 @@ impl Client {
         self.told.clear();
         for (resource_type, names) in std::mem::take(&mut self.wanted) {
             if names.is_empty() {
-                // On a new stream this would be to ask for all.
+                // On a new stream this would subscribe to all.
                 self.held.remove(&resource_type);
                 continue;
             }
@@ -315,7 +315,7 @@ impl Client {
                 .map(|(state, _)| state.clone())
                 .unwrap_or_default();
             if self.protocol == Protocol::Sotw && !resource_type.has_wildcard() {
-                // In this protocol nobody can say that these are gone.
+                // This protocol cannot report these removals.
                 held.retain(|name, _| expected.contains_key(name));
             }
             if self.protocol == Protocol::Sotw
@@ -396,7 +396,7 @@ fn holds(
         client.receive(now)?;
     }
     client.settle(now)?;
-    // Only what is bad is mended, and all that was refused with it has to come too.
+    // Only bad resources are corrected, and all that were rejected with them must come too.
     let next = feed.publish(snapshot(&contents(&newest, true)), now);
     client.publish(next);
     client.settle(now)?;

@@ -36,7 +36,7 @@ fn what_was_refused_stays_refused() {
     assert_eq!((heard, replies), (Heard::Asked, vec!["lds b=1".to_owned()]));
 }
 
-/// In both protocols a rejection applies to the whole response, so the good resources must be sent again
+/// A rejection applies to the whole response in both protocols, so the good resources must be sent again
 /// once the bad one is corrected.
 #[test]
 fn what_was_refused_for_its_company_comes_after_the_mended() {
@@ -57,10 +57,10 @@ fn what_was_refused_for_its_company_comes_after_the_mended() {
         };
         assert_eq!(begin, ["eds a=bad b=1 c=1"]);
         assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
-        // One that is good gets on, though the bad one is not mended.
+        // A good one is accepted, although the bad one is not corrected.
         let next = [endpoints(&["a=bad", "b=2", "c=1"])];
         assert_eq!(peer.publish(&next), ["eds b=2"]);
-        // Something was mended, for all that is known; it turns out that it was not this.
+        // Something was corrected, as far as known; it turns out that it was not this.
         assert_eq!(peer.accept(Endpoint, again), ["eds a=bad c=1"]);
         assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
         let next = [endpoints(&["a=2", "b=2", "c=1"])];

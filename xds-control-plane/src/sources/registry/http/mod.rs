@@ -46,7 +46,7 @@ pub struct HttpRegistry {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpRegistryOptions {
-    /// Its URL.
+    /// The registry's URL.
     pub url: url::Url,
     /// The way to receive changes. Default: polling every 5 s.
     pub mode: RegistryMode,
@@ -81,7 +81,7 @@ impl HttpRegistry {
     ///
     /// # Errors
     ///
-    /// TLS cannot be set up, or the URL is neither of `http` nor of `https`.
+    /// Returns an error if TLS cannot be set up, or if the URL is neither of `http` nor of `https`.
     pub fn new(options: HttpRegistryOptions) -> Result<Self, RegistryError> {
         if !matches!(options.url.scheme(), "http" | "https") {
             return Err(RegistryError::new(

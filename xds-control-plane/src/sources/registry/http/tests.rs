@@ -104,7 +104,7 @@ async fn a_registry_is_polled_with_its_tag() {
     let mode = RegistryMode::Poll(Duration::from_millis(200));
     let mut registry = HttpRegistry::new(options(&origin, mode)).unwrap();
     assert_eq!(names(&registry.next().await.unwrap()), ["a"]);
-    // The same under another tag is no news, and the same tag is not sent again.
+    // The same content under another tag is no change, and the same tag is not sent again.
     server.say("services: [{name: a}]   ");
     assert!(
         timeout(Duration::from_secs(1), registry.next())

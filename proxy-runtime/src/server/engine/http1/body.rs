@@ -1,36 +1,36 @@
-//! Bodies that are passed on as they come.
+//! The framing of bodies that are forwarded without changes.
 
 use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Refusal};
 
-/// How far a body has come that is passed on as it comes.
+/// The position in a body.
 #[derive(Debug, Default)]
-pub(super) enum Body {
-    /// It is complete.
+pub(in crate::server::engine) enum Body {
+    /// The end.
     #[default]
     Ended,
-    /// So many bytes are still to come, which is not 0.
+    /// The number of bytes to the end, at least 1.
     Length(u64),
-    /// It comes in chunks.
+    /// A position in a chunked body.
     Chunked(ChunkTracker),
-    /// It ends with the connection.
+    /// A body that ends with the connection.
     UntilClose,
 }
 
-/// What of the bytes that are there belongs to a body.
+/// The part of received bytes that belongs to a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
-    /// Bytes that can be passed on as they are.
-    pub(super) bytes: usize,
+pub(in crate::server::engine) struct Part {
+    /// Bytes to forward unchanged.
+    pub(in crate::server::engine) bytes: usize,
     /// Bytes of content among them.
-    pub(super) content: u64,
+    pub(in crate::server::engine) content: u64,
     /// Bytes of a trailer section behind them.
-    pub(super) trailers: usize,
+    pub(in crate::server::engine) trailers: usize,
 }
 
 impl Body {
-    /// A body of this framing, of which nothing has come. A tunnel is none.
+    /// The start of a body with this framing. A tunnel has none.
     #[inline]
-    pub(super) fn new(framing: Framing) -> Self {
+    pub(in crate::server::engine) fn new(framing: Framing) -> Self {
         match framing {
             Framing::None | Framing::Length(0) | Framing::Tunnel => Self::Ended,
             Framing::Length(length) => Self::Length(length),
@@ -39,19 +39,19 @@ impl Body {
         }
     }
 
-    /// Whether all of it has come.
+    /// Returns true at the end.
     #[inline]
-    pub(super) fn has_ended(&self) -> bool {
+    pub(in crate::server::engine) fn has_ended(&self) -> bool {
         matches!(self, Self::Ended)
     }
 
-    /// Follows it through `bytes`, which come after those that were followed before.
+    /// Advances through `bytes`, which follow those of earlier calls.
     ///
     /// # Errors
     ///
-    /// It is framed wrongly. Nothing more of it may be passed on.
+    /// The framing is malformed. No more of the body may be forwarded.
     #[inline]
-    pub(super) fn follow(
+    pub(in crate::server::engine) fn follow(
         &mut self,
         bytes: &[u8],
         limits: &HeadLimits,
@@ -65,7 +65,7 @@ impl Body {
                 if *left == 0 {
                     *self = Self::Ended;
                 }
-                // It is not longer than the slice.
+                // At most the length of the slice.
                 Ok(Part::plain(part as usize))
             }
             Self::UntilClose => Ok(Part::plain(bytes.len())),

@@ -1,0 +1,337 @@
+//! The response to a client of HTTP/1.1: its head, and its body without changes.
+
+use std::num::NonZeroU64;
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+
+use super::body::{Body, Part};
+use crate::http1::{
+    CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
+    write_response, write_trailers,
+};
+use crate::server::engine::client_head::ForClient;
+use crate::server::engine::downstream;
+use crate::server::engine::failure::ResponseFailure;
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
+use crate::transform::HeadPlan;
+use crate::upstream::response_limits as limits;
+
+/// The largest part of a body that is copied behind the head: a copy costs less than another slice.
+const COPIED: usize = 2 * 1024;
+
+/// The state of a response.
+#[derive(Debug)]
+pub(in crate::server::engine) struct Download {
+    phase: Phase,
+    body: Body,
+    /// The parsed part of the destination's input that is sent behind the client's output.
+    part: Part,
+    /// Bytes written of both.
+    written: usize,
+    /// The chunks of a body that ends with the destination's connection.
+    chunks: Chunks,
+    /// True if the destination keeps its connection open.
+    is_persistent: bool,
+    /// Body bytes received.
+    received: u64,
+    /// Body bytes already counted for the destination.
+    counted: u64,
+    /// Body bytes received but not written to the client.
+    unwritten: u64,
+    /// The fields of the head, later those of trailers.
+    table: HeadTable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Waiting for the final head.
+    Head,
+    /// Writing an interim head.
+    Interim,
+    /// Forwarding the final response.
+    Body,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chunks {
+    /// The framing is unchanged.
+    AsTheyCame,
+    /// The body is chunked here; no chunk was written.
+    First,
+    /// The body is chunked here; the data of a chunk must be ended.
+    Next,
+}
+
+impl Default for Download {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Head,
+            body: Body::Ended,
+            part: Part::default(),
+            written: 0,
+            chunks: Chunks::AsTheyCame,
+            is_persistent: false,
+            received: 0,
+            counted: 0,
+            unwritten: 0,
+            table: HeadTable::new(),
+        }
+    }
+}
+
+impl downstream::Download for Download {
+    #[inline]
+    fn restart(&mut self) {
+        self.phase = Phase::Head;
+        self.body = Body::Ended;
+        self.part = Part::default();
+        self.written = 0;
+        self.chunks = Chunks::AsTheyCame;
+        self.is_persistent = false;
+        self.received = 0;
+        self.counted = 0;
+        self.unwritten = 0;
+        self.table.clear();
+    }
+
+    #[inline]
+    fn rest(&mut self) {
+        self.table.trim();
+    }
+
+    #[inline]
+    fn table(&mut self) -> &mut HeadTable {
+        &mut self.table
+    }
+
+    #[inline]
+    fn is_unanswered(&self) -> bool {
+        match self.phase {
+            Phase::Head => true,
+            // A partly written head cannot be taken back.
+            Phase::Interim => self.written == 0,
+            Phase::Body | Phase::Done => false,
+        }
+    }
+
+    #[inline]
+    fn has_all(&self) -> bool {
+        self.body.has_ended()
+    }
+
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    #[inline]
+    fn is_persistent(&self) -> bool {
+        self.is_persistent
+    }
+
+    #[inline]
+    fn take_uncounted(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.received);
+        self.received - before
+    }
+
+    #[inline]
+    fn sent(&self) -> u64 {
+        self.received - self.unwritten
+    }
+}
+
+impl Download {
+    /// Records unwritten bytes. Content comes last; its framing counts as content.
+    #[cold]
+    fn keep_unwritten(&mut self, unwritten: usize) {
+        self.unwritten = self.part.content.min(unwritten as u64);
+    }
+
+    /// Returns true if bytes are pending for the client.
+    #[inline]
+    pub(super) fn waits_for_client(&self, output: &[u8]) -> bool {
+        output.len() + self.part.bytes > 0
+    }
+
+    /// Ready when a pending interim response is written to the client.
+    #[inline]
+    pub(super) fn poll_interim<C: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut C,
+        output: &mut Vec<u8>,
+    ) -> Poll<Result<(), ResponseFailure>> {
+        if self.phase == Phase::Interim {
+            let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
+            ready!(written).map_err(|_| ResponseFailure::Client)?;
+            self.written = 0;
+            output.clear();
+            self.phase = Phase::Head;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Forwards the body; ready when all of it is handed to the client's connection. Sets
+    /// `has_news` on progress.
+    #[inline]
+    pub(super) fn poll_body<C, U>(
+        &mut self,
+        cx: &mut Context<'_>,
+        (client, output): (&mut C, &mut Vec<u8>),
+        (destination, input): (&mut U, &mut ReadBuffer),
+        has_news: &mut bool,
+    ) -> Poll<Result<(), ResponseFailure>>
+    where
+        C: ByteStream,
+        U: ByteStream,
+    {
+        loop {
+            if output.len() + self.part.bytes > 0 {
+                if self.part.bytes <= COPIED && self.written == 0 {
+                    output.extend_from_slice(&input.filled()[..self.part.bytes]);
+                    input.consume(self.part.bytes);
+                    self.part.bytes = 0;
+                }
+                let slices = [&**output, &input.filled()[..self.part.bytes]];
+                let before = self.written;
+                let written = poll_write_all(client, cx, slices, &mut self.written);
+                *has_news |= self.written != before;
+                if !matches!(written, Poll::Ready(Ok(()))) {
+                    let unwritten = output.len() + self.part.bytes - self.written;
+                    self.keep_unwritten(unwritten);
+                    return written.map(|_| Err(ResponseFailure::Client));
+                }
+                self.unwritten = 0;
+                self.part.content = 0;
+                self.written = 0;
+                output.clear();
+                input.consume(self.part.bytes);
+                self.part.bytes = 0;
+            }
+            if self.part.trailers > 0 {
+                let count = std::mem::take(&mut self.part.trailers);
+                write_trailers(&input.filled()[..count], &self.table, output);
+                input.consume(count);
+                continue;
+            }
+            if self.body.has_ended() {
+                self.phase = Phase::Done;
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(input.poll_read(destination, cx)) {
+                Ok(0) if matches!(self.body, Body::UntilClose) => {
+                    self.body = Body::Ended;
+                    match self.chunks {
+                        Chunks::AsTheyCame => {}
+                        Chunks::First => output.extend_from_slice(LAST_CHUNK),
+                        Chunks::Next => {
+                            output.extend_from_slice(CHUNK_END);
+                            output.extend_from_slice(LAST_CHUNK);
+                        }
+                    }
+                    continue;
+                }
+                Ok(0) => {
+                    return Poll::Ready(Err(ResponseFailure::Destination("it ended too early")));
+                }
+                Err(_) => {
+                    return Poll::Ready(Err(ResponseFailure::Destination("its connection failed")));
+                }
+                Ok(_) => *has_news = true,
+            }
+            self.look(input, output)?;
+        }
+    }
+
+    /// Writes an interim head for the client to `output`.
+    #[cold]
+    pub(super) fn pass_interim(
+        &mut self,
+        response: &RawResponse,
+        input: &mut ReadBuffer,
+        output: &mut Vec<u8>,
+        plan: &HeadPlan,
+    ) {
+        // The route's removals apply to interim responses, too.
+        let status = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::PROCESSING);
+        let removals = plan.response.iter();
+        let removals: Vec<_> = removals.filter_map(|one| one.removal(status)).collect();
+        let mut rewrite = ResponseRewrite::new(response);
+        rewrite.copied = plan.response_copy.copied();
+        rewrite.operations = &removals;
+        spare::lend(output);
+        write_response(input.filled(), response, &self.table, &rewrite, output);
+        input.consume(response.head_length());
+        self.phase = Phase::Interim;
+    }
+
+    /// Writes the final head, which is at the front of `input`, for the client to `output`, and
+    /// parses the received part of the body.
+    #[inline]
+    pub(super) fn begin(
+        &mut self,
+        response: &RawResponse,
+        status: StatusCode,
+        input: &mut ReadBuffer,
+        output: &mut Vec<u8>,
+        outgoing: ForClient<'_>,
+    ) -> Result<(), ResponseFailure> {
+        let received = (input.filled(), response, &self.table);
+        outgoing.write(status, received, output)?;
+        let framing = response.framing();
+        let is_wrapped = framing == Framing::UntilClose;
+        input.consume(response.head_length());
+        self.is_persistent = response.is_persistent() && !is_wrapped;
+        self.body = Body::new(framing);
+        if is_wrapped {
+            self.chunks = Chunks::First;
+        }
+        if !self.body.has_ended() && !input.is_empty() {
+            self.look(input, output)
+                .map_err(|_| ResponseFailure::BrokenBody(status))?;
+        }
+        self.phase = Phase::Body;
+        Ok(())
+    }
+
+    /// Checks without waiting if the body fails before its first byte, while the client can still
+    /// get an error.
+    ///
+    /// Only for a readable connection: otherwise the check would cost each response a system call.
+    #[cold]
+    pub(super) fn look_behind_head<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        (destination, input): (&mut U, &mut ReadBuffer),
+        output: &mut Vec<u8>,
+    ) -> Result<(), ()> {
+        match input.poll_read(destination, cx) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Ok(1..)) => self.look(input, output).map_err(drop),
+            // The end of the body; it is read again later.
+            Poll::Ready(Ok(0)) if matches!(self.body, Body::UntilClose) => Ok(()),
+            Poll::Ready(Ok(0) | Err(_)) => Err(()),
+        }
+    }
+
+    /// Parses the next part of the body in the destination's input.
+    #[inline]
+    fn look(&mut self, input: &ReadBuffer, output: &mut Vec<u8>) -> Result<(), ResponseFailure> {
+        let followed = self.body.follow(input.filled(), &limits(), &mut self.table);
+        self.part = followed.map_err(|_| ResponseFailure::Destination("its framing is broken"))?;
+        self.received += self.part.content;
+        if self.chunks != Chunks::AsTheyCame
+            && let Some(size) = NonZeroU64::new(self.part.content)
+        {
+            if self.chunks == Chunks::Next {
+                output.extend_from_slice(CHUNK_END);
+            }
+            output.extend_from_slice(ChunkHead::new(size).as_bytes());
+            self.chunks = Chunks::Next;
+        }
+        Ok(())
+    }
+}
