@@ -1,5 +1,6 @@
 //! The live state of one route.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use proxy_model::RequestHead;
@@ -12,9 +13,7 @@ use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
-#[cfg(feature = "server")]
-use crate::transform::HeadPlan;
-use crate::transform::{LoopGuard, guards};
+use crate::transform::{HeadPlan, LoopGuard, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
@@ -28,13 +27,27 @@ pub(crate) struct RouteState {
     #[cfg(feature = "server")]
     plan: Option<Arc<HeadPlan>>,
     /// The compiled transforms, whether or not the route has layers.
-    #[cfg(feature = "server")]
     inner_plan: Option<Arc<HeadPlan>>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
     /// The sums of the weights up to and including each target of a weighted route.
     cumulative: Box<[u64]>,
+}
+
+/// The plans of a generation so far: routes that change the same have one together.
+#[derive(Debug, Default)]
+pub(super) struct HeadPlans {
+    /// Plans by the identity of the transforms, and whether the routes have a loop guard.
+    known: HashMap<(usize, bool), Option<Arc<HeadPlan>>>,
+}
+
+impl HeadPlans {
+    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Option<Arc<HeadPlan>> {
+        let key = (route.transforms().identity(), guard.is_some());
+        let known = self.known.entry(key);
+        known.or_insert_with(|| HeadPlan::of(route, guard)).clone()
+    }
 }
 
 /// The reason why a route has no cluster for a request.
@@ -52,6 +65,7 @@ impl RouteState {
         metrics: Arc<RouteMetrics>,
         extensions: Option<Box<RouteExtensions>>,
         loop_guard: Option<&Arc<LoopGuard>>,
+        plans: &mut HeadPlans,
     ) -> Self {
         let loop_guard = loop_guard.filter(|_| guards(route)).cloned();
         let cumulative = match route.target() {
@@ -71,8 +85,7 @@ impl RouteState {
         let has_layers = extensions
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
-        #[cfg(feature = "server")]
-        let plan = HeadPlan::of(route, loop_guard.as_deref());
+        let plan = plans.of(route, loop_guard.as_deref());
         Self {
             #[cfg(feature = "server")]
             id: route.id().clone(),
@@ -81,7 +94,6 @@ impl RouteState {
             // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
             plan: plan.clone().filter(|_| !has_layers),
-            #[cfg(feature = "server")]
             inner_plan: plan,
             extensions,
             loop_guard,
@@ -101,7 +113,6 @@ impl RouteState {
 
     /// The compiled transforms for heads that have passed the layers of the route, if they can be
     /// made in one pass.
-    #[cfg(feature = "server")]
     pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
         self.inner_plan.as_deref()
     }

@@ -29,6 +29,10 @@ pub(crate) struct HeadPlan {
     pub(crate) request: Box<[RequestOperation]>,
     /// The classes of names whose lines these leave out, if they can be made one by one while a head is written: none leaves
     /// out what one before it writes.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the server, which has heads as bytes")
+    )]
     pub(crate) request_removed: Option<ClassSet>,
     pub(crate) response_copy: CopyRule,
     pub(crate) response: Box<[ResponseOperation]>,
@@ -161,7 +165,7 @@ impl HeadPlan {
 
 impl HeadPlan {
     /// Returns whether responses have the fields that they came with, but for those of a connection.
-    #[cfg(feature = "http2")]
+    #[cfg(all(feature = "http2", feature = "server"))]
     #[inline]
     pub(crate) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
@@ -287,6 +291,10 @@ impl CopyRule {
 impl ResponseOperation {
     /// The operation for this status.
     #[inline]
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the server, which has heads as bytes")
+    )]
     pub(crate) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
         match &self.value {
             _ if !self.condition.holds(status) => FieldOperation::Nothing,
@@ -317,7 +325,7 @@ impl ResponseOperation {
     }
 
     /// Takes away what the route takes away from responses of this status, and adds nothing.
-    #[cfg(feature = "http2")]
+    #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
         if self.removal(status).is_some() {
             fields.remove(&self.header);
@@ -404,6 +412,10 @@ fn written<'a>(
 
 impl ResponseOperation {
     /// The operation for this status, if it takes something away.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the server, which has heads as bytes")
+    )]
     pub(crate) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
         let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
         (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))
