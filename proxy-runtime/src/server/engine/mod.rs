@@ -80,18 +80,19 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+use proxy_model::compiled::RouteIndex;
+
 pub(crate) use self::current::Engine;
 pub(crate) use self::http1::Http1Downstream;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::Http2Downstream;
-use crate::proxy::FoundRoute;
 
 /// What became of a request that the raw lane was offered.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
     /// Not: nothing was read or written, and it is one for the typed lane, with its route, if that was looked for and
     /// found.
-    Typed(Option<FoundRoute>),
+    Typed(Option<RouteIndex>),
     /// The whole response was written.
     Served {
         /// Whether the next request may follow: the connection was not announced to close, and the request's body was
