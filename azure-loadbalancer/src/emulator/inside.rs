@@ -79,7 +79,7 @@ pub(super) fn answer(
     }
 }
 
-/// The network interfaces that are in pools of a load balancer, those of scale sets among them.
+/// Returns the network interfaces in pools of a load balancer, including those of scale sets.
 fn interfaces_of(store: &Store, balancer: &Place) -> Vec<Value> {
     let references = References::of(store);
     let own = balancer.key();

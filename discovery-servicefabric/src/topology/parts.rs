@@ -78,7 +78,7 @@ impl Topology {
         })
     }
 
-    /// `None`: a partition has vanished.
+    /// Reads the partitions. Returns `None` if one has disappeared meanwhile.
     async fn try_parts(&self, reading: Reading<'_>) -> Result<Option<Parts>, Problem> {
         let Reading {
             observed,

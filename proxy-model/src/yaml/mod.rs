@@ -291,6 +291,10 @@ fn plain_json(text: &str) -> Option<String> {
     if let Ok(number) = text.parse::<i64>() {
         return Some(number.to_string());
     }
+    // A float would round it.
+    if let Ok(number) = text.parse::<u64>() {
+        return Some(number.to_string());
+    }
     text.parse::<f64>()
         .ok()
         .filter(|number| number.is_finite())
@@ -332,6 +336,10 @@ mod tests {
         });
         let found = read(text);
         assert_eq!(found["j"].as_f64(), Some(1000.0));
+        assert_eq!(
+            to_json("18446744073709551615").unwrap(),
+            "18446744073709551615"
+        );
         for key in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "1"] {
             assert_eq!(found[key], expected[key], "{key}");
         }

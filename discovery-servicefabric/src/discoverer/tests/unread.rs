@@ -185,7 +185,7 @@ async fn minutes(minutes: u64) {
     tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
 }
 
-/// The last report of a runner.
+/// Returns the last report of a runner.
 async fn latest(running: &Running) -> Arc<RoundReport> {
     running.report(running.provider.state().status.rounds).await
 }

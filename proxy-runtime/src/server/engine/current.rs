@@ -1,4 +1,4 @@
-//! The configuration as one worker sees it.
+//! The current configuration of a worker.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -12,17 +12,18 @@ use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
 
-/// What one worker forwards with: the service, and the configuration that it saw last.
+/// The raw lane of one worker: the service, and the latest configuration.
 ///
-/// A request loads the configuration with one atomic read; the counter of its owners, which all workers would write, is
-/// touched when the configuration changes and not before.
+/// A request loads the configuration with one atomic read; the counter of its owners, which all
+/// workers would write, is touched when the configuration changes and not before.
 pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
     current: RefCell<Rc<Current>>,
 }
 
-/// A configuration that the requests of one worker share, which count themselves without a word to the others.
+/// A configuration that the requests of one worker share, which count themselves without a word to
+/// the others.
 pub(super) struct Current(Arc<Generation>);
 
 impl Deref for Current {
@@ -56,7 +57,8 @@ impl Engine {
         }
     }
 
-    /// Lets go of each configuration that another one has replaced, also where no request comes that would. Never ends.
+    /// Lets go of each configuration that another one has replaced, also where no request comes
+    /// that would. Never ends.
     pub(crate) async fn keep_current(&self) {
         let mut published = self.service.shared().generations();
         while published.changed().await.is_ok() {
