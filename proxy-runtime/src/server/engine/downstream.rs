@@ -210,7 +210,7 @@ pub(super) trait Downstream: Headed {
 
     /// Records the end of a request. `has_more`: it was not read to its end. Returns true if the
     /// next request may follow.
-    fn served(&mut self, has_more: bool, now: Instant) -> bool;
+    fn served(&mut self, download: &Self::Download, has_more: bool, now: Instant) -> bool;
 
     /// Sends a local reply. Returns `None` if the client does not receive it. `uptake`: the client
     /// read timeout if there is no minimum data rate.

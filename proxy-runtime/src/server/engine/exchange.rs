@@ -24,116 +24,126 @@ use crate::transform::Invalid;
 ///
 /// Cancel-safe: if dropped, the request is cancelled at the destination, and the client's
 /// connection or stream cannot be used any more.
-pub(super) async fn forward<D: Downstream>(mut down: D, engine: &Engine) -> Forwarded {
-    let generation = engine.current();
-    let route = match ResolvedRoute::of_request(&down, engine, &generation) {
-        Ok(route) => route,
-        Err(index) => return Forwarded::Typed(index),
-    };
-    #[cfg(test)]
-    super::tests::lane::is_raw();
-    // All reads of the head happen before the first await: nearly always there is an idle connection.
-    let mut recorder = route.recorder(&down, Instant::now());
-    let (mut filtering, said) = match route.filters() {
-        None => (Filtering::default(), Ok(())),
-        Some(filters) => Filtering::ask(filters, &route, &down),
-    };
-    // A block of its own, so that waiting connections need no memory for its variables.
-    let (mut link, since) = 'connected: {
-        let connecting =
-            said.and_then(|()| route.connect_now(&down, filtering.edits(), &mut recorder));
-        let unconnected = match connecting {
-            Ok(link) => break 'connected (link, recorder.started()),
-            Err(unconnected) => unconnected,
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn holds its arguments twice, for which idle connections would have memory"
+)]
+pub(super) fn forward<D: Downstream>(
+    mut down: D,
+    engine: &Engine,
+) -> impl Future<Output = Forwarded> {
+    async move {
+        let generation = engine.current();
+        let route = match ResolvedRoute::of_request(&down, engine, &generation) {
+            Ok(route) => route,
+            Err(index) => return Forwarded::Typed(index),
         };
-        // Boxed, since it is rarely needed.
-        let edits = filtering.edits();
-        let connecting = route.connect(unconnected, &mut down, edits, &mut recorder);
-        let unconnected = match Box::pin(connecting).await {
-            Ok(link) => break 'connected (link, Instant::now()),
-            Err(unconnected) => unconnected,
+        #[cfg(test)]
+        super::tests::lane::is_raw();
+        // All reads of the head happen before the first await: nearly always there is an idle connection.
+        let mut recorder = route.recorder(&down, Instant::now());
+        let (mut filtering, said) = match route.filters() {
+            None => (Filtering::default(), Ok(())),
+            Some(filters) => Filtering::ask(filters, &route, &down),
         };
-        let has_more = down.skip_request();
-        let given_up = route.give_up(&mut down, recorder, filtering, unconnected, has_more);
-        return Box::pin(given_up).await;
-    };
-    let head = std::mem::replace(&mut link.head, Err(Invalid));
-    let mut flow = match route.begin(&mut down, head, since, &recorder) {
-        Ok(flow) => flow,
-        Err(refusal) => {
-            // It can be reused, since nothing was sent over it.
-            link.lease.give_back(Instant::now());
-            drop(link.picked);
-            let refused = route.refuse(&mut down, recorder, filtering, refusal, true);
-            return Box::pin(refused).await;
-        }
-    };
-    let failure = loop {
-        let Some(connection) = link.lease.raw() else {
-            // The connection speaks HTTP/2, though its cluster must not.
-            break Some(Failure::UNSPOKEN);
+        // A block of its own, so that waiting connections need no memory for its variables.
+        let (mut link, since) = 'connected: {
+            let connecting =
+                said.and_then(|()| route.connect_now(&down, filtering.edits(), &mut recorder));
+            let unconnected = match connecting {
+                Ok(link) => break 'connected (link, recorder.started()),
+                Err(unconnected) => unconnected,
+            };
+            // Boxed, since it is rarely needed.
+            let edits = filtering.edits();
+            let connecting = route.connect(unconnected, &mut down, edits, &mut recorder);
+            let unconnected = match Box::pin(connecting).await {
+                Ok(link) => break 'connected (link, Instant::now()),
+                Err(unconnected) => unconnected,
+            };
+            let has_more = down.skip_request();
+            let given_up = route.give_up(&mut down, recorder, filtering, unconnected, has_more);
+            return Box::pin(given_up).await;
         };
-        if connection.keep(down.method()).if_sent {
-            flow.keep_request();
-        }
-        let peer = connection.peer;
-        let mut relay = Relay {
-            down: &mut down,
-            flow: &mut flow,
-            route: &route,
-            flight: &link.picked.in_flight,
-            filtering: &mut filtering,
-            connection,
+        let head = std::mem::replace(&mut link.head, Err(Invalid));
+        let mut flow = match route.begin(&mut down, head, since, &recorder) {
+            Ok(flow) => flow,
+            Err(refusal) => {
+                // It can be reused, since nothing was sent over it.
+                link.lease.give_back(Instant::now());
+                drop(link.picked);
+                let refused = route.refuse(&mut down, recorder, filtering, refusal, true);
+                return Box::pin(refused).await;
+            }
         };
-        match poll_fn(|cx| relay.poll_head(cx)).await {
-            Ok(status) => {
-                let now = Instant::now();
-                let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
-                route.log(relay.down, status, &recorder, peer);
-                relay.flow.begun(now, elapsed);
-                match poll_fn(|cx| relay.poll_body(cx)).await {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        relay.answered_early();
-                        recorder.end_early(Instant::now());
-                        poll_fn(|cx| relay.poll_rest(cx)).await;
+        let failure = loop {
+            let Some(connection) = link.lease.raw() else {
+                // The connection speaks HTTP/2, though its cluster must not.
+                break Some(Failure::UNSPOKEN);
+            };
+            if connection.keep(down.method()).if_sent {
+                flow.keep_request();
+            }
+            let mut relay = Relay {
+                down: &mut down,
+                flow: &mut flow,
+                route: &route,
+                flight: &link.picked.in_flight,
+                filtering: &mut filtering,
+                connection,
+            };
+            match poll_fn(|cx| relay.poll_head(cx)).await {
+                Ok(status) => {
+                    let now = Instant::now();
+                    let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
+                    route.log(relay.down, status, &recorder, relay.connection.peer);
+                    relay.flow.begun(now, elapsed);
+                    match poll_fn(|cx| relay.poll_body(cx)).await {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            relay.answered_early();
+                            recorder.end_early(Instant::now());
+                            poll_fn(|cx| relay.poll_rest(cx)).await;
+                        }
+                        Err(failure) => break Some(failure),
                     }
-                    Err(failure) => break Some(failure),
+                    break None;
                 }
-                break None;
+                Err(failed) => {
+                    flow.count(&link.picked.in_flight, down.record());
+                    // Boxed, since it is rarely needed.
+                    let edits = filtering.edits();
+                    let again =
+                        route.again(&mut down, link, &mut flow, (edits, failed), &mut recorder);
+                    let unconnected = match Box::pin(again).await {
+                        Again::Sends(fresh) => {
+                            link = fresh;
+                            continue;
+                        }
+                        Again::Fails(failed, over) => {
+                            link = over;
+                            break Some(failed);
+                        }
+                        Again::Unconnected(unconnected) => unconnected,
+                    };
+                    let has_more = flow.outbound.stage() != Stage::Done;
+                    let given_up =
+                        route.give_up(&mut down, recorder, filtering, unconnected, has_more);
+                    return Box::pin(given_up).await;
+                }
             }
-            Err(failed) => {
-                flow.count(&link.picked.in_flight, down.record());
-                // Boxed, since it is rarely needed.
-                let edits = filtering.edits();
-                let again = route.again(&mut down, link, &mut flow, (edits, failed), &mut recorder);
-                let unconnected = match Box::pin(again).await {
-                    Again::Sends(fresh) => {
-                        link = fresh;
-                        continue;
-                    }
-                    Again::Fails(failed, over) => {
-                        link = over;
-                        break Some(failed);
-                    }
-                    Again::Unconnected(unconnected) => unconnected,
-                };
-                let has_more = flow.outbound.stage() != Stage::Done;
-                let given_up = route.give_up(&mut down, recorder, filtering, unconnected, has_more);
-                return Box::pin(given_up).await;
+        };
+        let (now, elapsed) = flow.ended();
+        let ended = route.finish(&mut down, link, flow, failure.as_ref(), now);
+        match failure {
+            None => {
+                recorder.end_well(now, elapsed);
+                Forwarded::Served { keep: ended.keep }
             }
-        }
-    };
-    let (now, elapsed) = flow.ended();
-    let ended = route.finish(&mut down, link, flow, failure.as_ref(), now);
-    match failure {
-        None => {
-            recorder.end_well(now, elapsed);
-            Forwarded::Served { keep: ended.keep }
-        }
-        Some(failure) => {
-            let failed = route.fail(&mut down, recorder, filtering, failure, ended);
-            Box::pin(failed).await
+            Some(failure) => {
+                let failed = route.fail(&mut down, recorder, filtering, failure, ended);
+                Box::pin(failed).await
+            }
         }
     }
 }

@@ -69,7 +69,7 @@ impl ResolvedRoute<'_> {
             record.outcome = Outcome::Complete;
         }
         let has_more = !flow.has_read_request();
-        let keep = down.served(has_more, now);
+        let keep = down.served(&flow.download, has_more, now);
         flow.outbound.rest();
         flow.download.rest();
         D::flows().keep(flow);

@@ -143,8 +143,9 @@ where
         // Requests that need no `http` types take the byte path.
         if let Some(engine) = served.handler.engine()
             && admit(client, &request) == Ok(Admitted::AsSent)
-            && let Some(down) = Http1Downstream::new(client, &request)
+            && Http1Downstream::<T>::can_forward(&request)
         {
+            let down = Http1Downstream::new(client, &request);
             match down.forward(engine).await {
                 Forwarded::Typed(route) => found = route,
                 Forwarded::Served { keep } => {

@@ -31,6 +31,9 @@ pub(in crate::server::engine) struct Download {
     written: usize,
     /// The chunks of a body that ends with the destination's connection.
     chunks: Chunks,
+    /// True if the client's connection closes after this response, which then has
+    /// `Connection: close`.
+    pub(super) is_last: bool,
     /// True if the destination keeps its connection open.
     is_persistent: bool,
     /// Body bytes received.
@@ -72,6 +75,7 @@ impl Default for Download {
             part: Part::default(),
             written: 0,
             chunks: Chunks::AsTheyCame,
+            is_last: false,
             is_persistent: false,
             received: 0,
             counted: 0,
@@ -89,6 +93,7 @@ impl downstream::Download for Download {
         self.part = Part::default();
         self.written = 0;
         self.chunks = Chunks::AsTheyCame;
+        self.is_last = false;
         self.is_persistent = false;
         self.received = 0;
         self.counted = 0;

@@ -55,23 +55,22 @@ const LONG_HEAD: usize = buffers::LONG_HEAD * 7 / 8;
 pub(crate) struct Http1Downstream<'c, T: Transport> {
     client: &'c mut Client<T>,
     request: &'c RawRequest,
-    /// True if the connection closes after this response, which then has `Connection: close`.
-    is_last: bool,
 }
 
 impl<'c, T: Transport> Http1Downstream<'c, T> {
-    /// Returns `None` if the request must take the typed lane, whatever its route is.
+    /// Returns true if the request can be forwarded here, unless its route says otherwise.
     #[inline]
-    pub(crate) fn new(client: &'c mut Client<T>, request: &'c RawRequest) -> Option<Self> {
-        let is_plain = request.version() == Version::Http11
+    pub(crate) fn can_forward(request: &RawRequest) -> bool {
+        request.version() == Version::Http11
             && !request.expects_continue()
             && !matches!(request.method(), Method::Connect | Method::Trace)
-            && request.upgrade().is_none();
-        is_plain.then_some(Self {
-            client,
-            request,
-            is_last: !request.is_persistent(),
-        })
+            && request.upgrade().is_none()
+    }
+
+    /// A request that [can be forwarded](Self::can_forward).
+    #[inline]
+    pub(crate) fn new(client: &'c mut Client<T>, request: &'c RawRequest) -> Self {
+        Self { client, request }
     }
 
     /// Forwards the request.
@@ -343,7 +342,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             route,
             is_stopped,
         } = final_head;
-        let is_last = self.is_last || is_stopped || self.client.is_closing();
+        let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
         let Client { output, state, .. } = &mut *self.client;
         let outgoing = ForClient {
             plan: route.plan,
@@ -359,7 +358,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             let looked = download.look_behind_head(cx, (io, input), output);
             looked.map_err(|()| ResponseFailure::BrokenBody(status))?;
         }
-        self.is_last = is_last;
+        download.is_last = is_last;
         Ok(())
     }
 
@@ -396,12 +395,12 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[inline]
-    fn served(&mut self, has_more: bool, now: Instant) -> bool {
+    fn served(&mut self, download: &Download, has_more: bool, now: Instant) -> bool {
         if has_more {
             self.client.state.unread.store(true, Relaxed);
         }
         self.client.served(now);
-        !self.is_last && !has_more
+        !download.is_last && !has_more
     }
 
     #[cold]

@@ -441,7 +441,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     #[inline]
-    fn served(&mut self, _: bool, _: Instant) -> bool {
+    fn served(&mut self, _: &StreamDownload, _: bool, _: Instant) -> bool {
         true
     }
 
