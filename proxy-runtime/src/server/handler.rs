@@ -14,13 +14,14 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
+use proxy_model::compiled::RouteIndex;
 use tower_service::Service;
 
 use super::connection::RequestBody;
 use super::engine::Engine;
 use crate::BoxError;
 use crate::forward::ResponseFuture;
-use crate::proxy::{FoundRoute, ProxyService};
+use crate::proxy::ProxyService;
 use crate::response::ProxyBody;
 
 /// A handler of the requests of a worker's clients.
@@ -32,8 +33,8 @@ pub(crate) trait Handler: 'static {
     /// The raw lane, which requests are offered first, if there is one.
     fn engine(&self) -> Option<&Engine>;
 
-    /// Answers a request, whose route the raw lane may have `found`.
-    fn call(&self, request: Request<RequestBody>, found: Option<FoundRoute>) -> Self::Call;
+    /// Answers a request, whose route the raw lane may have `found` a moment ago, without waiting since.
+    fn call(&self, request: Request<RequestBody>, found: Option<RouteIndex>) -> Self::Call;
 }
 
 /// The handler of a worker, and its memory.
@@ -79,7 +80,8 @@ impl Handler for ProxyHandler {
         Some(&self.engine)
     }
 
-    fn call(&self, request: Request<RequestBody>, found: Option<FoundRoute>) -> ResponseFuture {
+    fn call(&self, request: Request<RequestBody>, found: Option<RouteIndex>) -> ResponseFuture {
+        let found = found.map(|index| self.engine.found(index));
         self.engine.service().forward(request, found)
     }
 }
@@ -104,7 +106,7 @@ where
         None
     }
 
-    fn call(&self, request: Request<RequestBody>, _: Option<FoundRoute>) -> Self::Call {
+    fn call(&self, request: Request<RequestBody>, _: Option<RouteIndex>) -> Self::Call {
         OneCall::Waiting {
             service: self.0.clone(),
             request: Some(request),

@@ -18,6 +18,7 @@ use http::{Request, Response, StatusCode};
 use http_body::Body;
 use log_sink::Seldom;
 use pin_project_lite::pin_project;
+use proxy_model::compiled::RouteIndex;
 
 use super::record::{BODY_REFUSED, RequestRecord};
 use super::request_body::{BodyMeter, RequestBody};
@@ -31,7 +32,6 @@ use crate::forward::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::progress::UptakeLimit;
-use crate::proxy::FoundRoute;
 use crate::response::ExchangeInfo;
 use crate::server::edge::{self, Refusal};
 use crate::server::handler::Handler;
@@ -93,7 +93,7 @@ impl<H: Handler> ServiceCall<H> {
     /// To be answered by `handler`, with the route that was found.
     pub(crate) fn of(
         handler: &H,
-        (mut request, found): (Request<RequestBody>, Option<FoundRoute>),
+        (mut request, found): (Request<RequestBody>, Option<RouteIndex>),
         rules: ResponseRules,
         mut record: RequestRecord,
     ) -> Self {

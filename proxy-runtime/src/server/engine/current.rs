@@ -26,16 +26,6 @@ pub(crate) struct Engine {
 /// the others.
 pub(super) struct Current(Arc<Generation>);
 
-impl Current {
-    /// A route of it, for who serves the request otherwise.
-    pub(super) fn found(&self, index: RouteIndex) -> FoundRoute {
-        FoundRoute {
-            generation: Arc::clone(&self.0),
-            index,
-        }
-    }
-}
-
 impl Deref for Current {
     type Target = Generation;
 
@@ -73,6 +63,15 @@ impl Engine {
         let mut published = self.service.shared().generations();
         while published.changed().await.is_ok() {
             drop(self.current());
+        }
+    }
+
+    /// Returns the route that was found for a request of which nothing was served, in the configuration that it was
+    /// looked up in: the last one that was loaded, as long as nothing was waited for since.
+    pub(crate) fn found(&self, index: RouteIndex) -> FoundRoute {
+        FoundRoute {
+            generation: Arc::clone(&self.current.borrow().0),
+            index,
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) fn forward<D: Downstream>(
         let generation = engine.current();
         let route = match ResolvedRoute::of_request(&down, engine, &generation) {
             Ok(route) => route,
-            Err(index) => return Forwarded::Typed(index.map(|index| generation.found(index))),
+            Err(index) => return Forwarded::Typed(index),
         };
         #[cfg(test)]
         super::tests::lane::is_raw();

@@ -98,18 +98,19 @@ mod resolved_route;
 #[cfg(test)]
 mod tests;
 
+use proxy_model::compiled::RouteIndex;
+
 pub(crate) use self::current::Engine;
 pub(crate) use self::http1::Http1Downstream;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::Http2Downstream;
-use crate::proxy::FoundRoute;
 
 /// The result of offering a request to the raw lane.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// The typed lane has to forward the request: nothing was read or written. With the request's route, if that was looked for
-    /// and found.
-    Typed(Option<FoundRoute>),
+    /// The typed lane has to forward the request: nothing was read or written. With the request's route, if that was
+    /// looked for and found.
+    Typed(Option<RouteIndex>),
     /// The whole response was written.
     Served {
         /// Whether the next request may follow: the connection was not announced to close, and the

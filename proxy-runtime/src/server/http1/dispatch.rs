@@ -21,6 +21,7 @@ use crate::forward::spare::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::progress::alarm::Alarm;
+use crate::response::ExchangeInfo;
 use crate::server::connection::{ResponseBody, ServiceCall, Transport};
 use crate::server::handler::Handler;
 
@@ -180,8 +181,12 @@ impl Dispatch {
         length: Option<u64>,
     ) -> Begun {
         client.lend_output();
-        let can_keep =
-            !client.is_closing() && self.sender.as_ref().is_none_or(|sender| !sender.is_lost());
+        let can_keep = !client.is_closing()
+            && self.sender.as_ref().is_none_or(|sender| {
+                // A proxy rejects a request without its whole body as it does on the byte path: what
+                // follows is not read.
+                !sender.is_lost() && (sender.has_ended() || !is_rejected(&head))
+            });
         let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
         spare::give_back(Kind::Response, head.headers, head.extensions);
         begun
@@ -303,4 +308,10 @@ fn poll_flushed<T: Transport>(
 ) -> Poll<io::Result<()>> {
     ready!(batch.poll_write(cx, &mut client.io, &mut client.output))?;
     Pin::new(&mut client.io).poll_flush(cx)
+}
+
+/// Returns true if a proxy responds with an error of its own.
+fn is_rejected(head: &response::Parts) -> bool {
+    let exchange = head.extensions.get::<ExchangeInfo>();
+    exchange.is_some_and(|exchange| exchange.error().is_some())
 }

@@ -10,6 +10,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body::Body;
+use proxy_model::compiled::RouteIndex;
 use tokio::io::AsyncWriteExt;
 use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
@@ -24,7 +25,6 @@ use crate::forward::RouteContext;
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
 use crate::observe::targets;
-use crate::proxy::FoundRoute;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
     ConnectionState, RequestBody, RequestRecord, ResponseRules, ServiceCall, Transport, after,
@@ -114,7 +114,7 @@ where
     T: Transport,
     H: Handler,
 {
-    'requests: loop {
+    loop {
         if !client.input.is_empty() {
             // Pipelined requests that need no other event would otherwise be served without ever
             // yielding.
@@ -139,31 +139,27 @@ where
         // First, so that neither the log nor a service sees fields that clients must not set.
         edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
-        // Boxed, so that idle connections have no memory for it.
-        let typed = 'offered: {
-            // Requests that need no `http` types take the byte path.
-            if let Some(engine) = served.handler.engine()
-                && admit(client, &request) == Ok(Admitted::AsSent)
-                && Http1Downstream::<T>::can_forward(&request)
-            {
-                let down = Http1Downstream::new(client, &request);
-                match down.forward(engine).await {
-                    Forwarded::Typed(found) => {
-                        break 'offered Box::pin(serve_typed(client, served, &request, found));
+        let mut found = None;
+        // Requests that need no `http` types take the byte path.
+        if let Some(engine) = served.handler.engine()
+            && admit(client, &request) == Ok(Admitted::AsSent)
+            && Http1Downstream::<T>::can_forward(&request)
+        {
+            let down = Http1Downstream::new(client, &request);
+            match down.forward(engine).await {
+                Forwarded::Typed(route) => found = route,
+                Forwarded::Served { keep } => {
+                    client.record = None;
+                    if keep {
+                        continue;
                     }
-                    Forwarded::Served { keep } => {
-                        client.record = None;
-                        if keep {
-                            continue 'requests;
-                        }
-                        return answered(&request);
-                    }
-                    Forwarded::Gone => return End::Drop,
+                    return answered(&request);
                 }
+                Forwarded::Gone => return End::Drop,
             }
-            Box::pin(serve_typed(client, served, &request, None))
-        };
-        match typed.await {
+        }
+        // Boxed, so that idle connections have no memory for it.
+        match Box::pin(serve_typed(client, served, &request, found)).await {
             (Next::Request, _) => {}
             (Next::Close, _) => return answered(&request),
             (Next::Drop, _) => return End::Drop,
@@ -216,7 +212,7 @@ async fn serve_typed<T, H>(
     client: &mut Client<T>,
     served: &Served<H>,
     request: &RawRequest,
-    found: Option<FoundRoute>,
+    found: Option<RouteIndex>,
 ) -> (Next, Option<Switch>)
 where
     T: Transport,
@@ -259,7 +255,7 @@ where
 /// rest of the body, and `switch` if the protocol may be switched.
 fn ask<T: Transport, H: Handler>(
     client: &mut Client<T>,
-    (handler, found): (&H, Option<FoundRoute>),
+    (handler, found): (&H, Option<RouteIndex>),
     request: &RawRequest,
     record: RequestRecord,
     sender: &mut Option<BodySender>,

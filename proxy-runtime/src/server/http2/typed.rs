@@ -13,6 +13,7 @@ use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, response};
 use http_body::{Body, Frame};
+use proxy_model::compiled::RouteIndex;
 
 use super::body::BodyReader;
 use super::client::Client;
@@ -22,7 +23,6 @@ use super::streams::Ending;
 use super::tunnel::Tunnel;
 use crate::BoxError;
 use crate::exchange::grpc::{self, OwnResponse};
-use crate::proxy::FoundRoute;
 use crate::server::connection::Held;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
@@ -40,7 +40,7 @@ pub(super) async fn serve<H: Handler>(
     mut head: Parts,
     client: Client,
     admission: Result<(), Refusal>,
-    (handler, found): (&H, Option<FoundRoute>),
+    (handler, found): (&H, Option<RouteIndex>),
 ) -> Ending {
     let Client {
         respond,

@@ -91,10 +91,11 @@ async fn cancelled_requests_that_wait_for_a_stream_hold_up_no_other() {
     let (path, mut respond) = told.recv().await.unwrap();
     assert_eq!(path, "/1");
     // One waits for the destination to allow a stream, the other one for its turn.
-    for path in ["/2", "/3"] {
-        let waiting = answered(get(&connection, path));
-        assert!(timeout(Duration::from_millis(20), waiting).await.is_err());
-    }
+    let both = async {
+        let (second, third) = (get(&connection, "/2"), get(&connection, "/3"));
+        tokio::join!(answered(second), answered(third))
+    };
+    assert!(timeout(Duration::from_millis(20), both).await.is_err());
     let last = tokio::spawn(answered(get(&connection, "/4")));
     tokio::task::yield_now().await;
     respond.send_response(Response::new(()), true).unwrap();

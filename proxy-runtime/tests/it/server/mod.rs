@@ -31,6 +31,7 @@ mod policies;
 mod proxy;
 #[cfg(feature = "http2")]
 mod rapid_resets;
+mod rejections;
 mod senders;
 mod shared_pool;
 #[cfg(feature = "http2")]
