@@ -12,7 +12,7 @@ use crate::steps::{Outcome, Steps};
 use crate::test::Tests;
 use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
-use crate::{bench, checks, examples, external_types, packaging, peers, test};
+use crate::{api, bench, checks, examples, packaging, peers, test};
 
 /// What the target directory grows to, peers included, and a little more: as measured with the settings of `.ci/run`, and
 /// with those of `Cargo.toml`.
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     steps.wait_for("tools");
     steps.run("spelling", || checks::spelling(&workspace, required));
     if !options.quick {
-        steps.run("external types", || external_types::step(&workspace));
+        steps.run("public api", || api::step(&workspace));
         steps.run("dependencies", || {
             checks::dependencies(&workspace, required)
         });

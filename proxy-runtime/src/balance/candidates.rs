@@ -84,7 +84,7 @@ impl<'a> Candidates<'a> {
 
     /// How many of them came by the worker of the [`Server`](crate::server) that asks, or by threads that are no workers if it is
     /// one of those; of a destination with fewer than some 100 requests a second, all. To ask costs next to nothing.
-    pub fn in_flight_here(&self, position: usize) -> u32 {
+    pub(crate) fn in_flight_here(&self, position: usize) -> u32 {
         self.metrics(position).in_flight_here()
     }
 
@@ -94,7 +94,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Position of the one whose id comes first, ignoring case.
-    pub fn first_by_id(&self) -> usize {
+    pub(crate) fn first_by_id(&self) -> usize {
         self.available.first()
     }
 
@@ -117,7 +117,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Like [`draw`](Self::draw), from the others than `position`, of which there must be one.
-    pub fn draw_other(&self, position: usize) -> usize {
+    pub(crate) fn draw_other(&self, position: usize) -> usize {
         let taken = self.available.shares(position);
         let share = self.random_below(self.available.total() - (taken.end - taken.start));
         self.available.owner(if share < taken.start {

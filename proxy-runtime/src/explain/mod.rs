@@ -159,22 +159,6 @@ pub struct ProxySettings {
     pub max_request_body: Option<u64>,
 }
 
-impl ProxySettings {
-    /// Sets [`zone`](Self::zone).
-    #[must_use]
-    pub fn with_zone(mut self, zone: Option<String>) -> Self {
-        self.zone = zone;
-        self
-    }
-
-    /// Sets [`max_request_body`](Self::max_request_body).
-    #[must_use]
-    pub fn with_max_request_body(mut self, bytes: Option<u64>) -> Self {
-        self.max_request_body = bytes;
-        self
-    }
-}
-
 /// What would happen to a request in a proxy with this configuration and these settings, of whose destinations nothing is known.
 ///
 /// The request is one that the server has let in: `request_from_text`, of the feature `server`, asks that first.
@@ -202,6 +186,8 @@ pub fn explain(
 /// # Errors
 ///
 /// The changes make no valid request.
+#[cfg(feature = "testing")]
+#[doc(hidden)]
 pub fn outgoing_request(
     route: &Route,
     destination: &Destination,

@@ -11,7 +11,8 @@
 //! | a head as it is sent on | [`write_request`], [`write_response`], [`write_trailers`] |
 //! | routing | [`RequestView`], which is a [`RequestHead`](proxy_model::RequestHead) |
 //!
-//! ```
+#![cfg_attr(feature = "testing", doc = "```")]
+#![cfg_attr(not(feature = "testing"), doc = "```ignore")]
 //! use proxy_runtime::http1::{
 //!     Framing, HeadLimits, HeadTable, RequestRewrite, Status, parse_request, write_request,
 //! };

@@ -77,13 +77,6 @@ impl ServerMetrics {
         }
     }
 
-    /// Connections that each worker holds now, in the order of the workers.
-    pub fn active_connections_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
-        self.workers
-            .iter()
-            .map(|worker| worker.active.load(Relaxed))
-    }
-
     /// Requests that each worker has begun, in the order of the workers.
     pub fn requests_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
         self.workers

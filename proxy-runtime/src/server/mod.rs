@@ -130,6 +130,7 @@ pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;
 pub use self::handle::{DrainReport, ServerHandle};
 #[cfg(all(feature = "http2", feature = "testing"))]
+#[doc(hidden)]
 pub use self::http2::FrameTrial;
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};

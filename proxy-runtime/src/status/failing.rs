@@ -26,7 +26,8 @@ pub struct Failing {
 
 impl Failing {
     /// Whether none has worked.
-    pub fn is_all(&self) -> bool {
+    #[cfg(feature = "admin")]
+    pub(crate) fn is_all(&self) -> bool {
         self.failures >= self.requests
     }
 

@@ -29,7 +29,7 @@ use crate::observe::ErrorCounters;
 use crate::proxy::Proxy;
 
 /// Errors that happened, by the name of their kind.
-pub type ErrorCounts = BTreeMap<&'static str, u64>;
+pub(crate) type ErrorCounts = BTreeMap<&'static str, u64>;
 
 fn error_counts(counters: &ErrorCounters) -> ErrorCounts {
     counters

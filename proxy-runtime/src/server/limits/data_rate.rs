@@ -11,7 +11,7 @@ pub struct DataRate {
     /// How long the client is given to show its pace. 30 s.
     ///
     /// Only time in which the proxy waits for the client counts, never time in which it waits for a destination. Less than
-    /// [`LEAST_WINDOW`](Self::LEAST_WINDOW) is taken for that, and for [`Duration::MAX`] any pace will do.
+    /// 0.1 s is taken for that, and for [`Duration::MAX`] any pace will do.
     pub window: Duration,
 }
 
@@ -26,9 +26,9 @@ impl Default for DataRate {
 
 impl DataRate {
     /// 100 ms. Clients are looked at once a window, and a packet may take as long as that.
-    pub const LEAST_WINDOW: Duration = Duration::from_millis(100);
+    const LEAST_WINDOW: Duration = Duration::from_millis(100);
 
-    /// A pace of `bytes_per_second`, on average over `window`, which is [`LEAST_WINDOW`](Self::LEAST_WINDOW) at least.
+    /// A pace of `bytes_per_second`, on average over `window`, which is 0.1 s at least.
     pub fn new(bytes_per_second: u32, window: Duration) -> Self {
         Self {
             bytes_per_second,

@@ -37,29 +37,6 @@ impl Default for DnsOptions {
 }
 
 impl DnsOptions {
-    /// Sets the servers, instead of those of `resolv.conf`.
-    #[must_use]
-    pub fn with_servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        self.servers = servers.into_iter().collect();
-        self
-    }
-
-    /// Sets where `resolv.conf` and the table of hosts are.
-    #[must_use]
-    pub fn with_files(mut self, resolv_conf: PathBuf, hosts: PathBuf) -> Self {
-        self.resolv_conf = resolv_conf;
-        self.hosts = hosts;
-        self
-    }
-
-    /// Sets the shortest and the longest time that addresses are kept.
-    #[must_use]
-    pub fn with_ttl(mut self, shortest: Duration, longest: Duration) -> Self {
-        self.min_ttl = shortest;
-        self.max_ttl = longest;
-        self
-    }
-
     /// The time that addresses are kept of which a server says that they live for `ttl`.
     pub(super) fn bounded(&self, ttl: Duration) -> Duration {
         ttl.min(self.max_ttl).max(self.min_ttl)
